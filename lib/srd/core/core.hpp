@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The protocol of one local endpoint, sans-IO: time and datagrams go in; datagrams, events and a
+// deadline come out. It reads no clock, opens no socket, starts no thread.
+//
+// Contract (each line has a test in tests/unit/core_contract_test.cpp):
+//  1. Deterministic: same config, seed, inputs and PathControl answers give the same outputs, byte for
+//     byte.
+//  2. `now` never decreases; several calls may share one `now`.
+//  3. After inputs or commands, poll the outputs: transmit, then release, then events, then read
+//     next_deadline(). Outputs never call back.
+//  4. No allocation after create(); every table has a limit in Limits.
+//  5. Work per call is bounded by the size of its arguments; timers serve a bounded number of contexts
+//     per call and leave next_deadline() <= now if more remain.
+//  6. Network input can cause a counted drop, never a failed check.
+//  7. Payload given to send() is referenced until the message's send_done event.
+//  8. A message completes only when it is acknowledged and every TxDone of it is in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "srd/core/config.hpp"
+#include "srd/core/counters.hpp"
+#include "srd/datagram.hpp"
+#include "srd/driver.hpp"
+#include "srd/result.hpp"
+
+namespace srd::core {
+
+/// Handle of a remote endpoint; dense, below Limits::peers.
+enum class PeerId : std::uint32_t {};
+inline constexpr PeerId kNoPeer{UINT32_MAX};
+
+/// A received message on loan; index and generation, never 0.
+enum class MessageId : std::uint64_t {};
+inline constexpr MessageId kNoMessage{0};
+
+inline constexpr std::size_t kIovMax = 8;
+
+struct SendRequest {
+  PeerId peer = kNoPeer;
+  std::span<const Segment> payload;  ///< at most kIovMax pieces
+  std::uint64_t user_data = 0;
+  std::uint16_t channel = 0;
+  bool copy = false;
+  bool unsignaled = false;
+  bool one_path = false;
+};
+
+struct Event {
+  enum class Kind : std::uint8_t { message, send_done, peer };
+  Kind kind = Kind::send_done;
+  std::uint16_t channel = 0;
+  Errc status = Errc::ok;            ///< peer: ok = up
+  PeerId peer = kNoPeer;
+  std::uint32_t segment_count = 0;   ///< message
+  std::uint64_t user_data = 0;       ///< send_done
+  std::uint64_t bytes = 0;
+  const std::byte* data = nullptr;   ///< message: its first piece
+  MessageId message = kNoMessage;
+};
+
+class Core {
+ public:
+  /// Takes all memory. `paths` must outlive the core. Errors: invalid_argument, no_memory.
+  static Result<std::unique_ptr<Core>> create(const Config& config, PathControl& paths) noexcept;
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // --- inputs ---
+  /// Takes over the buffers; they come back through poll_release().
+  void handle_datagrams(Instant now, std::span<const RxDatagram> in) noexcept;
+  void handle_tx_done(Instant now, std::span<const TxDone> done) noexcept;
+  /// Call when now >= next_deadline(); early calls are harmless.
+  void handle_timeout(Instant now) noexcept;
+  void handle_path_event(Instant now, const PathEvent& event) noexcept;
+  /// Host receive queue: datagrams the driver saw dropped so far, and its fill 0..255.
+  void handle_host_state(Instant now, std::uint64_t rx_host_drops, std::uint8_t rx_fill) noexcept;
+
+  // --- commands ---
+  /// The same address gives the same handle. Errors: no_memory, no_route.
+  Result<PeerId> add_peer(Instant now, const Address& address) noexcept;
+  Errc remove_peer(Instant now, PeerId peer) noexcept;
+  /// would_block: a queue is full, nothing was queued. message_too_long, not_found (peer),
+  /// invalid_argument (iov).
+  Errc send(Instant now, const SendRequest& request) noexcept;
+  /// invalid_argument: not on loan.
+  Errc release(Instant now, MessageId message) noexcept;
+  /// Queues CLOSE to all peers; poll_transmit() then drains them, nothing else is sent afterwards.
+  void close(Instant now) noexcept;
+
+  // --- outputs ---
+  std::size_t poll_transmit(Instant now, std::span<TxDatagram> out) noexcept;
+  std::size_t poll_events(std::span<Event> out) noexcept;
+  std::size_t poll_release(std::span<BufferId> out) noexcept;
+  [[nodiscard]] Instant next_deadline() const noexcept;
+  /// True while poll_transmit() would return something at `now`.
+  [[nodiscard]] bool has_transmit(Instant now) const noexcept;
+  [[nodiscard]] bool has_events() const noexcept;
+
+  // --- what can be read ---
+  /// Pieces of a message on loan, in order; returns their number. O(pieces).
+  std::size_t segments(MessageId message, std::span<Segment> out) const noexcept;
+  /// Copies up to out.size() bytes from `offset`. Errors: invalid_argument. O(pieces + bytes).
+  Result<std::size_t> copy_out(MessageId message, std::uint64_t offset,
+                               std::span<std::byte> out) const noexcept;
+  [[nodiscard]] const Counters& counters() const noexcept;
+  bool peer_info(PeerId peer, srd_peer_info& out) const noexcept;
+  std::size_t path_info(PeerId peer, std::span<srd_path_info> out) const noexcept;
+
+ private:
+  class Impl;
+  explicit Core(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace srd::core

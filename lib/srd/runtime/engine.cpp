@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "srd/runtime/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace srd::runtime {
+
+Result<std::unique_ptr<Engine>> Engine::create(const core::Config& config,
+                                               std::unique_ptr<PacketIo> io) noexcept {
+  auto core = core::Core::create(config, *io);
+  if (!core) return core.errc();
+  return std::unique_ptr<Engine>(new Engine(std::move(*core), std::move(io)));
+}
+
+Engine::Engine(std::unique_ptr<core::Core> core, std::unique_ptr<PacketIo> io) noexcept
+    : io_(std::move(io)), core_(std::move(core)) {}
+
+Engine::~Engine() { return_buffers(); }
+
+bool Engine::turn(Clock& clock) noexcept {
+  bool worked = receive(clock);
+  Instant now = clock.now();
+  worked |= collect_done(now);
+  std::array<PathEvent, 16> events;
+  for (std::size_t n = io_->poll_path_events(events); n > 0; n = io_->poll_path_events(events)) {
+    for (std::size_t i = 0; i < n; ++i) core_->handle_path_event(now, events[i]);
+    worked = true;
+    if (n < events.size()) break;
+  }
+  core_->handle_host_state(now, io_->counters().rx_host_drops, io_->rx_fill());
+  if (now >= core_->next_deadline()) {
+    core_->handle_timeout(now);
+    worked = true;
+  }
+  worked |= transmit(now, kTransmitBudget);
+  return_buffers();
+  return worked;
+}
+
+void Engine::flush(Instant now) noexcept { transmit(now, kTransmitBudget); }
+
+void Engine::close(Instant now) noexcept {
+  core_->close(now);
+  while (transmit(now, kTransmitBudget)) {
+  }
+  return_buffers();
+}
+
+// Reads until the device is dry before any timer runs: a sender that slept finds its ACKs queued, and
+// judging losses before reading them would retransmit a whole window (PROTOCOL.md 5.6).
+bool Engine::receive(Clock& clock) noexcept {
+  std::size_t total = 0;
+  while (total < kReceiveBudget) {
+    const std::size_t n = io_->rx_burst(rx_);
+    if (n == 0) break;
+    core_->handle_datagrams(clock.now(), std::span(rx_).first(n));
+    return_buffers();
+    total += n;
+  }
+  return total > 0;
+}
+
+bool Engine::transmit(Instant now, std::size_t budget) noexcept {
+  bool sent = false;
+  while (budget > 0) {
+    const std::size_t n =
+        core_->poll_transmit(now, std::span(tx_).first(std::min(budget, tx_.size())));
+    if (n == 0) break;
+    io_->tx_burst(std::span<const TxDatagram>(tx_).first(n));
+    collect_done(now);
+    budget -= n;
+    sent = true;
+  }
+  return sent;
+}
+
+bool Engine::collect_done(Instant now) noexcept {
+  std::array<TxDone, 64> done;
+  bool any = false;
+  for (std::size_t n = io_->tx_done(done); n > 0; n = io_->tx_done(done)) {
+    core_->handle_tx_done(now, std::span<const TxDone>(done).first(n));
+    any = true;
+    if (n < done.size()) break;
+  }
+  return any;
+}
+
+void Engine::return_buffers() noexcept {
+  std::array<BufferId, 128> buffers;
+  for (std::size_t n = core_->poll_release(buffers); n > 0; n = core_->poll_release(buffers)) {
+    io_->rx_release(std::span<const BufferId>(buffers).first(n));
+  }
+}
+
+}  // namespace srd::runtime
