@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network address of an endpoint: the C struct srd_address with C++ conveniences. No name resolution
-// happens here; that is the application's or the tool's business.
+// Network address of an endpoint: the C struct srd_address with C++ conveniences. No name
+// resolution happens here; that is the application's or the tool's business.
 #pragma once
 
 #include <array>

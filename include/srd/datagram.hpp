@@ -19,6 +19,7 @@ struct Instant {
   std::uint64_t ns = 0;
   auto operator<=>(const Instant&) const = default;
 };
+
 inline constexpr Instant kNever{UINT64_MAX};
 
 /// A resolved remote service address in one PacketIo.
@@ -30,8 +31,8 @@ inline constexpr DestId kNoDest{UINT32_MAX};
 enum class PathId : std::uint32_t {};
 inline constexpr PathId kNoPath{UINT32_MAX};
 
-/// Receive memory on loan from a driver. A GRO buffer may carry several datagrams; every one of them
-/// holds one reference and is released on its own.
+/// Receive memory on loan from a driver. A GRO buffer may carry several datagrams; every one of
+/// them holds one reference and is released on its own.
 enum class BufferId : std::uint32_t {};
 inline constexpr BufferId kNoBuffer{UINT32_MAX};
 
@@ -60,9 +61,9 @@ struct TxDatagram {
   std::uint8_t header_bytes = 0;
   std::uint8_t payload_count = 0;
   Ecn ecn = Ecn::not_ect;
-  bool copy = false;            ///< the driver must not reference `payload` after tx_burst returns
-  std::uint64_t cookie = 0;     ///< 0: no TxDone wanted, except for a refusal
-  Instant not_before{};         ///< pacing; ignored unless Capabilities::pacing
+  bool copy = false;         ///< the driver must not reference `payload` after tx_burst returns
+  std::uint64_t cookie = 0;  ///< 0: no TxDone wanted, except for a refusal
+  Instant not_before{};      ///< pacing; ignored unless Capabilities::pacing
   std::array<Segment, kPayloadSegmentsMax> payload{};
   alignas(8) std::array<std::byte, kHeaderBytesMax> header{};
 
@@ -79,12 +80,12 @@ struct RxDatagram {
   std::uint32_t bytes = 0;
   BufferId buffer = kNoBuffer;  ///< released with PacketIo::rx_release, once per datagram
   Instant arrived{};            ///< when the kernel or NIC received it; {0}: unknown
-  std::uint64_t flow = 0;       ///< equal for equal (local address and port, remote address and port)
+  std::uint64_t flow = 0;  ///< equal for equal (local address and port, remote address and port)
   const Address* source = nullptr;  ///< valid until `buffer` is released
-  std::uint32_t local = 0;      ///< driver's index of the local address and socket it came in by
+  std::uint32_t local = 0;  ///< driver's index of the local address and socket it came in by
   Ecn ecn = Ecn::not_ect;
-  bool scarce = false;          ///< free receive buffers are low: do not hold this one
-  bool burst_start = false;     ///< first datagram of a receive buffer: one RTT sample per buffer
+  bool scarce = false;       ///< free receive buffers are low: do not hold this one
+  bool burst_start = false;  ///< first datagram of a receive buffer: one RTT sample per buffer
 };
 
 /// What became of a datagram. Drivers without asynchronous transmission report refusals only.
@@ -99,9 +100,9 @@ struct PathEvent {
   enum class Kind : std::uint8_t { refused, unreachable, mtu, link_up, link_down };
   Kind kind = Kind::refused;
   PathId path = kNoPath;
-  DestId dest = kNoDest;           ///< kNoDest: not attributable to one destination
-  std::uint32_t value = 0;         ///< mtu: datagram bytes that still fit
-  std::uint8_t quoted_bytes = 0;   ///< of our datagram, as quoted by ICMP; 0: none
+  DestId dest = kNoDest;          ///< kNoDest: not attributable to one destination
+  std::uint32_t value = 0;        ///< mtu: datagram bytes that still fit
+  std::uint8_t quoted_bytes = 0;  ///< of our datagram, as quoted by ICMP; 0: none
   std::array<std::byte, 32> quoted{};
 };
 

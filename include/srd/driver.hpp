@@ -19,19 +19,19 @@ namespace srd {
 /// What a device can do, as probed; constant for the life of a Driver.
 struct Capabilities {
   std::uint32_t datagram_bytes_max = 0;  ///< largest datagram, lower headers excluded
-  std::uint32_t rx_buffer_bytes = 0;     ///< what the device queues before dropping (SO_RCVBUF, ring)
-  std::uint32_t rx_buffers = 0;          ///< receive buffers that may be on loan at once
-  std::uint16_t paths_max = 1;           ///< useful distinct paths to one destination
+  std::uint32_t rx_buffer_bytes = 0;  ///< what the device queues before dropping (SO_RCVBUF, ring)
+  std::uint32_t rx_buffers = 0;       ///< receive buffers that may be on loan at once
+  std::uint16_t paths_max = 1;        ///< useful distinct paths to one destination
   std::uint16_t tx_burst_segments_max = 1;  ///< datagrams of one path the device takes as one unit
   std::uint32_t tx_burst_bytes_max = 0;     ///< and their bytes on the wire, lower headers included
-  bool reliable = false;                 ///< device retransmits and sprays (EFA SRD)
-  bool tx_async = false;                 ///< payload is referenced until TxDone
-  bool tx_needs_region = false;          ///< payload must lie in registered memory
-  bool rx_in_place = false;              ///< receive buffers are scarce device memory
-  bool ecn = false;                      ///< ECN bits are set on send and read on receive
-  bool pacing = false;                   ///< honours TxDatagram::not_before
-  bool can_sleep = false;                ///< event_fd() and arm() work
-  bool kernel_path = false;              ///< kernel network stack: coarse timing, host gaps (TUNING.md)
+  bool reliable = false;                    ///< device retransmits and sprays (EFA SRD)
+  bool tx_async = false;                    ///< payload is referenced until TxDone
+  bool tx_needs_region = false;             ///< payload must lie in registered memory
+  bool rx_in_place = false;                 ///< receive buffers are scarce device memory
+  bool ecn = false;                         ///< ECN bits are set on send and read on receive
+  bool pacing = false;                      ///< honours TxDatagram::not_before
+  bool can_sleep = false;                   ///< event_fd() and arm() work
+  bool kernel_path = false;  ///< kernel network stack: coarse timing, host gaps (TUNING.md)
   bool simulated = false;
 };
 
@@ -39,11 +39,11 @@ struct Capabilities {
 struct IoCounters {
   std::uint64_t rx_datagrams = 0, rx_bytes = 0, rx_calls = 0;
   std::uint64_t tx_datagrams = 0, tx_bytes = 0, tx_calls = 0;
-  std::uint64_t tx_refused = 0;      ///< datagrams handed back by TxDone with an error
-  std::uint64_t rx_host_drops = 0;   ///< dropped by this host before rx_burst (SO_RXQ_OVFL, ring)
-  std::uint64_t rx_truncated = 0;    ///< longer than a receive buffer; dropped
-  std::uint64_t icmp_errors = 0;     ///< read from error queues
-  std::uint64_t gso_fallbacks = 0;   ///< bursts resent singly because a device refused segmentation
+  std::uint64_t tx_refused = 0;     ///< datagrams handed back by TxDone with an error
+  std::uint64_t rx_host_drops = 0;  ///< dropped by this host before rx_burst (SO_RXQ_OVFL, ring)
+  std::uint64_t rx_truncated = 0;   ///< longer than a receive buffer; dropped
+  std::uint64_t icmp_errors = 0;    ///< read from error queues
+  std::uint64_t gso_fallbacks = 0;  ///< bursts resent singly because a device refused segmentation
 };
 
 enum class Arm : std::uint8_t { armed, work_pending, unsupported };
@@ -56,12 +56,13 @@ class PathControl {
   /// A path to `dest`; different `entropy` gives different paths as far as the device can.
   /// Errors: no_memory (sockets or table exhausted; the table limit is Capabilities-documented).
   virtual Result<PathId> open_path(DestId dest, std::uint32_t entropy) noexcept = 0;
-  /// The reversed way of a datagram that proved genuine (PROTOCOL.md 7): answers leave from the local
-  /// address and port it came to. Errors: no_memory.
+  /// The reversed way of a datagram that proved genuine (PROTOCOL.md 7): answers leave from the
+  /// local address and port it came to. Errors: no_memory.
   virtual Result<PathId> open_return_path(const RxDatagram& datagram) noexcept = 0;
   /// Ends use for sending. Datagrams still arriving on it are received for at least one second.
   virtual void close_path(PathId path) noexcept = 0;
-  /// Resolves at once; sends before a neighbour is known may be dropped. Errors: no_route, no_memory.
+  /// Resolves at once; sends before a neighbour is known may be dropped. Errors: no_route,
+  /// no_memory.
   virtual Result<DestId> resolve(const Address& to) noexcept = 0;
   virtual void forget(DestId dest) noexcept = 0;
   /// Largest datagram the route to `dest` takes now, lower headers excluded.
@@ -76,9 +77,9 @@ class PacketIo : public PathControl {
  public:
   virtual std::size_t rx_burst(std::span<RxDatagram> out) noexcept = 0;
   virtual void rx_release(std::span<const BufferId> buffers) noexcept = 0;
-  /// Takes all of `in`. What could not be sent comes back through tx_done with its error, later ones of
-  /// the same path in that call too. Runs of equal path and equal size (the last may be shorter) are
-  /// sent as one unit where the device can.
+  /// Takes all of `in`. What could not be sent comes back through tx_done with its error, later
+  /// ones of the same path in that call too. Runs of equal path and equal size (the last may be
+  /// shorter) are sent as one unit where the device can.
   virtual void tx_burst(std::span<const TxDatagram> in) noexcept = 0;
   virtual std::size_t tx_done(std::span<TxDone> out) noexcept = 0;
   virtual std::size_t poll_path_events(std::span<PathEvent> out) noexcept = 0;
@@ -93,10 +94,10 @@ class PacketIo : public PathControl {
 
 /// What Driver::open_queue needs.
 struct QueueConfig {
-  Address bind{};                   ///< wildcard address and port 0 are allowed
-  std::uint16_t paths = 32;         ///< source ports to spread over (UDP), at most paths_max
-  std::uint32_t rx_buffers = 0;     ///< 0: the driver's default
-  std::uint64_t seed = 0;           ///< feeds entropy choices, so that simulations replay
+  Address bind{};                ///< wildcard address and port 0 are allowed
+  std::uint16_t paths = 32;      ///< source ports to spread over (UDP), at most paths_max
+  std::uint32_t rx_buffers = 0;  ///< 0: the driver's default
+  std::uint64_t seed = 0;        ///< feeds entropy choices, so that simulations replay
 };
 
 /// One device; control plane; thread-safe; may allocate.

@@ -14,17 +14,24 @@ namespace srd {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) noexcept : value_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
-  Result(Errc error) noexcept : error_(error) {}                // NOLINT(google-explicit-constructor)
+  Result(T value) noexcept : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+
+  Result(Errc error) noexcept : error_(error) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
+
   explicit operator bool() const noexcept { return has_value(); }
+
   [[nodiscard]] Errc errc() const noexcept { return error_; }
+
   [[nodiscard]] std::error_code error() const noexcept { return make_error_code(error_); }
 
   T& operator*() & noexcept { return *value_; }
+
   const T& operator*() const& noexcept { return *value_; }
+
   T* operator->() noexcept { return &*value_; }
+
   const T* operator->() const noexcept { return &*value_; }
 
   /// The value, or std::system_error with the code (std::abort where exceptions are off).
@@ -32,6 +39,7 @@ class [[nodiscard]] Result {
     require();
     return *value_;
   }
+
   T value() && {
     require();
     return std::move(*value_);

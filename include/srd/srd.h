@@ -9,9 +9,9 @@
  * [P] = only the thread that drives the poller (any thread if the poller is SRD_POLLER_SHARED);
  * [A] = any thread. Nothing throws; only a failed internal check ends the process.
  *
- * A message is the unit of delivery. A success completion means that the peer's endpoint accepted the
- * message and hands it to the application there exactly once while that endpoint lives. A failure
- * completion means delivery unknown, but never twice. Messages are not ordered.
+ * A message is the unit of delivery. A success completion means that the peer's endpoint accepted
+ * the message and hands it to the application there exactly once while that endpoint lives. A
+ * failure completion means delivery unknown, but never twice. Messages are not ordered.
  */
 #ifndef SRD_SRD_H
 #define SRD_SRD_H
@@ -51,9 +51,9 @@ enum {
   SRD_ERR_INTERNAL = 10099
 };
 
-/* Address of an endpoint. family: 0 none, 4, 6. port: host byte order. bytes: network order, IPv4 in
- * the first four. scope: interface index of a link-local IPv6 address. aux: driver-specific (queue
- * pair number and key), else 0. */
+/* Address of an endpoint. family: 0 none, 4, 6. port: host byte order. bytes: network order, IPv4
+ * in the first four. scope: interface index of a link-local IPv6 address. aux: driver-specific
+ * (queue pair number and key), else 0. */
 typedef struct srd_address {
   uint8_t family;
   uint8_t reserved;
@@ -64,22 +64,24 @@ typedef struct srd_address {
 } srd_address;
 
 typedef struct srd_iov {
-  const void *data;
+  const void* data;
   size_t bytes;
 } srd_iov;
 
-/* ---- configuration ---------------------------------------------------------------------------- */
+/* ---- configuration ---- */
 
 typedef struct srd_context_config {
   size_t struct_bytes;
   uint64_t flags; /* none defined */
 } srd_context_config;
-#define SRD_CONTEXT_CONFIG_INIT { sizeof(srd_context_config), 0 }
+
+#define SRD_CONTEXT_CONFIG_INIT \
+  { sizeof(srd_context_config), 0 }
 
 enum {
   SRD_POLLER_SHARED = 1 /* calls from any thread; a lock inside. srd_poller_poll() on a poller that
-                           another thread is driving returns -EBUSY at once, and that thread looks at
-                           the queues again before it returns */
+                           another thread is driving returns -EBUSY at once, and that thread looks
+                           at the queues again before it returns */
 };
 
 typedef struct srd_poller_config {
@@ -87,7 +89,9 @@ typedef struct srd_poller_config {
   uint64_t flags;
   uint32_t spin_us; /* srd_poller_wait() polls this long before it sleeps; default 0 */
 } srd_poller_config;
-#define SRD_POLLER_CONFIG_INIT { sizeof(srd_poller_config), 0, 0 }
+
+#define SRD_POLLER_CONFIG_INIT \
+  { sizeof(srd_poller_config), 0, 0 }
 
 enum {
   SRD_ENDPOINT_ANONYMOUS = 1 /* a random identity even with a fixed port (see endpoint_id) */
@@ -96,20 +100,22 @@ enum {
 typedef struct srd_endpoint_config {
   size_t struct_bytes;
   uint64_t flags;
-  const srd_address *bind;         /* NULL: the address in the device string */
-  const uint8_t *endpoint_id;      /* 16 bytes, stable over restarts; NULL: random */
-  uint16_t paths;                  /* paths per peer; default: the device string's, else 32 */
-  uint16_t max_ack_delay_us;       /* longest hold of an ACK, told to peers; default 100 */
-  uint32_t max_message_bytes;      /* longest message accepted; default 16 MiB */
-  uint64_t receive_pool_bytes;     /* memory for messages not yet released; default 64 MiB */
-  uint32_t max_peers;              /* remote endpoints at once; default 1024 */
-  uint32_t max_sends;              /* messages queued or in flight at once; default 8192 */
-  uint32_t peer_timeout_ms;        /* silence with data outstanding until the peer is lost; 2000 */
-  uint32_t connect_timeout_ms;     /* no answer to any HELLO; default 3000 */
+  const srd_address* bind;     /* NULL: the address in the device string */
+  const uint8_t* endpoint_id;  /* 16 bytes, stable over restarts; NULL: random */
+  uint16_t paths;              /* paths per peer; default: the device string's, else 32 */
+  uint16_t max_ack_delay_us;   /* longest hold of an ACK, told to peers; default 100 */
+  uint32_t max_message_bytes;  /* longest message accepted; default 16 MiB */
+  uint64_t receive_pool_bytes; /* memory for messages not yet released; default 64 MiB */
+  uint32_t max_peers;          /* remote endpoints at once; default 1024 */
+  uint32_t max_sends;          /* messages queued or in flight at once; default 8192 */
+  uint32_t peer_timeout_ms;    /* silence with data outstanding until the peer is lost; 2000 */
+  uint32_t connect_timeout_ms; /* no answer to any HELLO; default 3000 */
 } srd_endpoint_config;
-#define SRD_ENDPOINT_CONFIG_INIT { sizeof(srd_endpoint_config), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* ---- sending ---------------------------------------------------------------------------------- */
+#define SRD_ENDPOINT_CONFIG_INIT \
+  { sizeof(srd_endpoint_config), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* ---- sending ---- */
 
 enum {
   SRD_SEND_COPY = 1,       /* payload is copied now and may be reused at once; at most
@@ -122,11 +128,13 @@ typedef struct srd_send_options {
   size_t struct_bytes;
   uint64_t user_data; /* comes back in the completion */
   uint32_t flags;
-  uint16_t channel;   /* told to the receiver; demultiplexing only, not ordered */
+  uint16_t channel; /* told to the receiver; demultiplexing only, not ordered */
 } srd_send_options;
-#define SRD_SEND_OPTIONS_INIT { sizeof(srd_send_options), 0, 0, 0 }
 
-/* ---- completions ------------------------------------------------------------------------------ */
+#define SRD_SEND_OPTIONS_INIT \
+  { sizeof(srd_send_options), 0, 0, 0 }
+
+/* ---- completions ---- */
 
 enum {
   SRD_OP_SEND = 1,    /* user_data of the send; status 0 or a negated error; bytes sent */
@@ -141,15 +149,15 @@ typedef struct srd_completion { /* 64 bytes, one cache line */
   int32_t status;
   srd_peer peer;
   uint32_t segment_count; /* > 1: walk with srd_buffer_segments(); data is the first piece */
-  srd_endpoint *endpoint;
+  srd_endpoint* endpoint;
   uint64_t user_data;
-  const void *data;
-  size_t bytes;           /* of the whole message */
+  const void* data;
+  size_t bytes; /* of the whole message */
   srd_buffer buffer;
   uint64_t reserved;
 } srd_completion;
 
-/* ---- what can be read ------------------------------------------------------------------------- */
+/* ---- what can be read ---- */
 
 typedef struct srd_limits {
   size_t struct_bytes;
@@ -162,18 +170,20 @@ typedef struct srd_limits {
   uint32_t max_sends;
   uint32_t can_sleep; /* 1: srd_poller_fd() and srd_poller_wait() work */
 } srd_limits;
-#define SRD_LIMITS_INIT { sizeof(srd_limits), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+#define SRD_LIMITS_INIT \
+  { sizeof(srd_limits), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Free-running counters of one endpoint. docs/API.md lists the meaning of each. */
 typedef struct srd_stats {
   size_t struct_bytes;
-  uint64_t tx_messages, tx_message_bytes;     /* completed with success */
+  uint64_t tx_messages, tx_message_bytes; /* completed with success */
   uint64_t tx_failed_messages;
-  uint64_t rx_messages, rx_message_bytes;     /* handed to the application */
-  uint64_t tx_datagrams, tx_bytes;            /* all types, retransmissions included */
+  uint64_t rx_messages, rx_message_bytes; /* handed to the application */
+  uint64_t tx_datagrams, tx_bytes;        /* all types, retransmissions included */
   uint64_t rx_datagrams, rx_bytes;
-  uint64_t tx_acks, rx_acks;                  /* ACK datagrams */
-  uint64_t tx_retransmits, tx_spurious;       /* datagrams sent again; of them needlessly */
+  uint64_t tx_acks, rx_acks;                     /* ACK datagrams */
+  uint64_t tx_retransmits, tx_spurious;          /* datagrams sent again; of them needlessly */
   uint64_t losses_fifo, losses_rack, losses_rto; /* datagrams declared lost, by rule */
   uint64_t tail_probes, rto_probes;
   uint64_t rx_duplicates, rx_ce;
@@ -181,7 +191,7 @@ typedef struct srd_stats {
   uint64_t rx_rejected_messages, tx_rejected_messages;
   uint64_t path_rerolls, path_suspects;
   uint64_t peers_up, peers_lost, peer_restarts;
-  uint64_t rx_host_drops, tx_refused, icmp_errors; /* from the driver */
+  uint64_t rx_host_drops, tx_refused, icmp_errors;              /* from the driver */
   uint64_t receive_pool_used_bytes, peers_active, sends_active; /* now */
 } srd_stats;
 
@@ -195,113 +205,132 @@ typedef struct srd_path_info {
   srd_address local, remote;
   uint64_t tx_datagrams, tx_bytes, acked_bytes, lost_datagrams, retransmits, ce_datagrams, rerolls;
   uint64_t rx_datagrams;
-  uint64_t rtt_min_ns, rtt_ns;               /* smallest seen on this generation; smoothed */
+  uint64_t rtt_min_ns, rtt_ns; /* smallest seen on this generation; smoothed */
   uint64_t in_flight_bytes, rate_bytes_per_s;
 } srd_path_info;
 
 typedef struct srd_peer_info {
   size_t struct_bytes;
   srd_address address;
-  uint32_t state;          /* 0 idle, 1 connecting, 2 up, 3 lost */
+  uint32_t state; /* 0 idle, 1 connecting, 2 up, 3 lost */
   uint32_t paths;
   uint32_t datagram_bytes; /* negotiated; 0 before the handshake */
   uint32_t in_flight_datagrams;
   uint64_t window_bytes, in_flight_bytes, rate_bytes_per_s;
   uint64_t rtt_min_ns, rtt_ns, rtt_var_ns;
   uint64_t queued_messages;
-  uint64_t hello_tries;    /* HELLO datagrams sent since the last contact */
+  uint64_t hello_tries; /* HELLO datagrams sent since the last contact */
 } srd_peer_info;
 
-/* ---- functions -------------------------------------------------------------------------------- */
+/* ---- functions ---- */
 
 /* Opens a device: "udp:", "udp:0.0.0.0:7000?paths=16", "udp:[::]:7000" (docs/TUNING.md lists all
  * options). config may be NULL. -ENODEV unknown driver, -EINVAL bad string. Allocates. [A] */
-SRD_API int srd_context_open(const char *device, const srd_context_config *config, srd_context **out) SRD_NOEXCEPT;
+SRD_API int srd_context_open(const char* device, const srd_context_config* config,
+                             srd_context** out) SRD_NOEXCEPT;
 /* After its pollers are destroyed; -EBUSY while one lives. NULL is allowed. [A] */
-SRD_API int srd_context_close(srd_context *context) SRD_NOEXCEPT;
+SRD_API int srd_context_close(srd_context* context) SRD_NOEXCEPT;
 
 /* config may be NULL. Allocates. [A] */
-SRD_API int srd_poller_create(srd_context *context, const srd_poller_config *config, srd_poller **out) SRD_NOEXCEPT;
+SRD_API int srd_poller_create(srd_context* context, const srd_poller_config* config,
+                              srd_poller** out) SRD_NOEXCEPT;
 /* After its endpoints are destroyed; -EBUSY while one lives. [P] */
-SRD_API int srd_poller_destroy(srd_poller *poller) SRD_NOEXCEPT;
+SRD_API int srd_poller_destroy(srd_poller* poller) SRD_NOEXCEPT;
 /* Makes progress on all its endpoints and harvests up to `capacity` completions (may be 0: progress
  * only). Never blocks. Returns their number; -EBUSY see SRD_POLLER_SHARED. [P] */
-SRD_API int srd_poller_poll(srd_poller *poller, srd_completion *out, size_t capacity) SRD_NOEXCEPT;
+SRD_API int srd_poller_poll(srd_poller* poller, srd_completion* out, size_t capacity) SRD_NOEXCEPT;
 /* Sends what is queued without receiving or harvesting. [P] */
-SRD_API int srd_poller_flush(srd_poller *poller) SRD_NOEXCEPT;
+SRD_API int srd_poller_flush(srd_poller* poller) SRD_NOEXCEPT;
 /* Polls, and sleeps until there is a completion, a wake, or `timeout_ns` passed (UINT64_MAX: for
- * ever). Returns the number of completions, 0 on timeout or wake. -ENOTSUP: the device cannot sleep.
- * -EINTR is never returned: a signal ends the wait with 0. [P] */
-SRD_API int srd_poller_wait(srd_poller *poller, srd_completion *out, size_t capacity, uint64_t timeout_ns) SRD_NOEXCEPT;
+ * ever). Returns the number of completions, 0 on timeout or wake. -ENOTSUP: the device cannot
+ * sleep. -EINTR is never returned: a signal ends the wait with 0. [P] */
+SRD_API int srd_poller_wait(srd_poller* poller, srd_completion* out, size_t capacity,
+                            uint64_t timeout_ns) SRD_NOEXCEPT;
 /* For foreign event loops: 0 = may sleep until srd_poller_fd() is readable; 1 = work pending, call
  * srd_poller_poll() first. [P] */
-SRD_API int srd_poller_arm(srd_poller *poller) SRD_NOEXCEPT;
+SRD_API int srd_poller_arm(srd_poller* poller) SRD_NOEXCEPT;
 /* One pollable descriptor for arrivals, timers and wakes; owned by the poller. -ENOTSUP. [A] */
-SRD_API int srd_poller_fd(const srd_poller *poller) SRD_NOEXCEPT;
+SRD_API int srd_poller_fd(const srd_poller* poller) SRD_NOEXCEPT;
 /* Ends a current or the next srd_poller_wait(), makes the fd readable. Async-signal-safe. [A] */
-SRD_API int srd_poller_wake(srd_poller *poller) SRD_NOEXCEPT;
+SRD_API int srd_poller_wake(srd_poller* poller) SRD_NOEXCEPT;
 
 /* Opens sockets (or queues) and takes all memory this endpoint will ever use. config may be NULL.
  * -EADDRINUSE, -EADDRNOTAVAIL, -ENOMEM, -EMFILE. [P] */
-SRD_API int srd_endpoint_create(srd_poller *poller, const srd_endpoint_config *config, srd_endpoint **out) SRD_NOEXCEPT;
-/* Tells peers (CLOSE), drops what is queued without completions, takes back loaned messages. Wait for
- * the completions first if they matter. [P] */
-SRD_API void srd_endpoint_destroy(srd_endpoint *endpoint) SRD_NOEXCEPT;
+SRD_API int srd_endpoint_create(srd_poller* poller, const srd_endpoint_config* config,
+                                srd_endpoint** out) SRD_NOEXCEPT;
+/* Tells peers (CLOSE), drops what is queued without completions, takes back loaned messages. Wait
+ * for the completions first if they matter. [P] */
+SRD_API void srd_endpoint_destroy(srd_endpoint* endpoint) SRD_NOEXCEPT;
 /* The bound address with its real port. [A] */
-SRD_API int srd_endpoint_address(const srd_endpoint *endpoint, srd_address *out) SRD_NOEXCEPT;
-SRD_API int srd_endpoint_limits(const srd_endpoint *endpoint, srd_limits *out) SRD_NOEXCEPT; /* [A] */
-SRD_API int srd_endpoint_stats(const srd_endpoint *endpoint, srd_stats *out) SRD_NOEXCEPT;   /* [A] */
+SRD_API int srd_endpoint_address(const srd_endpoint* endpoint, srd_address* out) SRD_NOEXCEPT;
+SRD_API int srd_endpoint_limits(const srd_endpoint* endpoint,
+                                srd_limits* out) SRD_NOEXCEPT;                             /* [A] */
+SRD_API int srd_endpoint_stats(const srd_endpoint* endpoint, srd_stats* out) SRD_NOEXCEPT; /* [A] */
 
-/* A handle for a remote endpoint; sends nothing. The same address gives the same handle. A peer that
- * talks to us first has a handle, too: the one in its completions. -EHOSTUNREACH, -ENOMEM. [P] */
-SRD_API int srd_peer_resolve(srd_endpoint *endpoint, const srd_address *address, srd_peer *out) SRD_NOEXCEPT;
-/* Drops the peer; what is outstanding to it completes with -ECANCELED. Its handle may be reused. [P] */
-SRD_API int srd_peer_forget(srd_endpoint *endpoint, srd_peer peer) SRD_NOEXCEPT;
-SRD_API int srd_peer_query(const srd_endpoint *endpoint, srd_peer peer, srd_peer_info *out) SRD_NOEXCEPT; /* [P] */
+/* A handle for a remote endpoint; sends nothing. The same address gives the same handle. A peer
+ * that talks to us first has a handle, too: the one in its completions. -EHOSTUNREACH, -ENOMEM. [P]
+ */
+SRD_API int srd_peer_resolve(srd_endpoint* endpoint, const srd_address* address,
+                             srd_peer* out) SRD_NOEXCEPT;
+/* Drops the peer; what is outstanding to it completes with -ECANCELED. Its handle may be reused.
+ * [P] */
+SRD_API int srd_peer_forget(srd_endpoint* endpoint, srd_peer peer) SRD_NOEXCEPT;
+SRD_API int srd_peer_query(const srd_endpoint* endpoint, srd_peer peer,
+                           srd_peer_info* out) SRD_NOEXCEPT; /* [P] */
 /* Fills up to `capacity` entries; returns the number of paths the peer has. [P] */
-SRD_API int srd_peer_paths(const srd_endpoint *endpoint, srd_peer peer, srd_path_info *out, size_t capacity) SRD_NOEXCEPT;
+SRD_API int srd_peer_paths(const srd_endpoint* endpoint, srd_peer peer, srd_path_info* out,
+                           size_t capacity) SRD_NOEXCEPT;
 
-/* Queues one message of up to iov_max pieces. The payload belongs to the library until the completion,
- * unless SRD_SEND_COPY. options may be NULL. 0 bytes are a valid message. -EAGAIN: the queue is full
- * and nothing was queued; poll, then retry. -EMSGSIZE: over max_message_bytes (or copy_bytes_max). Goes
- * out with the next poll or flush. O(1) + O(bytes) with SRD_SEND_COPY. [P] */
-SRD_API int srd_send(srd_endpoint *endpoint, srd_peer peer, const srd_iov *iov, size_t iov_count, const srd_send_options *options) SRD_NOEXCEPT;
+/* Queues one message of up to iov_max pieces. The payload belongs to the library until the
+ * completion, unless SRD_SEND_COPY. options may be NULL. 0 bytes are a valid message. -EAGAIN: the
+ * queue is full and nothing was queued; poll, then retry. -EMSGSIZE: over max_message_bytes (or
+ * copy_bytes_max). Goes out with the next poll or flush. O(1) + O(bytes) with SRD_SEND_COPY. [P] */
+SRD_API int srd_send(srd_endpoint* endpoint, srd_peer peer, const srd_iov* iov, size_t iov_count,
+                     const srd_send_options* options) SRD_NOEXCEPT;
 
 /* The pieces of a received message, in order; returns their number. [P] */
-SRD_API int srd_buffer_segments(const srd_endpoint *endpoint, srd_buffer buffer, srd_iov *out, size_t capacity) SRD_NOEXCEPT;
+SRD_API int srd_buffer_segments(const srd_endpoint* endpoint, srd_buffer buffer, srd_iov* out,
+                                size_t capacity) SRD_NOEXCEPT;
 /* Copies up to `bytes` bytes of it, from `offset`; returns how many. [P] */
-SRD_API int64_t srd_buffer_copy(const srd_endpoint *endpoint, srd_buffer buffer, size_t offset, void *out, size_t bytes) SRD_NOEXCEPT;
+SRD_API int64_t srd_buffer_copy(const srd_endpoint* endpoint, srd_buffer buffer, size_t offset,
+                                void* out, size_t bytes) SRD_NOEXCEPT;
 /* Gives the memory back and credit to the sender. Required for each SRD_OP_RECEIVE. -EINVAL: not on
  * loan (released twice). [P] */
-SRD_API int srd_buffer_release(srd_endpoint *endpoint, srd_buffer buffer) SRD_NOEXCEPT;
+SRD_API int srd_buffer_release(srd_endpoint* endpoint, srd_buffer buffer) SRD_NOEXCEPT;
 
 /* "192.0.2.1:7000", "[2001:db8::1]:7000", "[fe80::1%eth0]:7000"; no name resolution. [A] */
-SRD_API int srd_address_parse(const char *text, srd_address *out) SRD_NOEXCEPT;
-/* Writes a NUL-terminated text; returns its length or -ENOMEM if it does not fit (64 always do). [A] */
-SRD_API int srd_address_format(const srd_address *address, char *out, size_t capacity) SRD_NOEXCEPT;
+SRD_API int srd_address_parse(const char* text, srd_address* out) SRD_NOEXCEPT;
+/* Writes a NUL-terminated text; returns its length or -ENOMEM if it does not fit (64 always do).
+ * [A] */
+SRD_API int srd_address_format(const srd_address* address, char* out, size_t capacity) SRD_NOEXCEPT;
 
 /* One device found on this host, or a driver that cannot work here and why. Returns the number of
  * entries; fills up to `capacity`. [A] */
 typedef struct srd_device_info {
-  char device[64];           /* string for srd_context_open(), "" if not usable */
+  char device[64]; /* string for srd_context_open(), "" if not usable */
   char driver[16];
   char description[128];
-  char capabilities[256];    /* "gso gro ecn timestamps ..." , and "no-x" for what the kernel refuses */
-  char advice[1024];         /* what is missing and the command that fixes it, a line each; "" if nothing */
+  char
+      capabilities[256]; /* "gso gro ecn timestamps ..." , and "no-x" for what the kernel refuses */
+  char advice[1024]; /* what is missing and the command that fixes it, a line each; "" if nothing */
   uint32_t usable;
   uint32_t datagram_bytes_max, paths_max, rx_buffer_bytes;
 } srd_device_info;
-SRD_API int srd_devices(srd_device_info *out, size_t capacity) SRD_NOEXCEPT;
+
+SRD_API int srd_devices(srd_device_info* out, size_t capacity) SRD_NOEXCEPT;
 
 /* Text of a status, static storage. [A] */
-SRD_API const char *srd_error_string(int status) SRD_NOEXCEPT;
-/* What was wrong with the last failed call of this thread: argument, value, limit, remedy. Valid until
- * the next failing call of this thread. Never NULL. [A] */
-SRD_API const char *srd_last_error(void) SRD_NOEXCEPT;
+SRD_API const char* srd_error_string(int status) SRD_NOEXCEPT;
+/* What was wrong with the last failed call of this thread: argument, value, limit, remedy. Valid
+ * until the next failing call of this thread. Never NULL. [A] */
+SRD_API const char* srd_last_error(void) SRD_NOEXCEPT;
+
 enum { SRD_LOG_ERROR = 0, SRD_LOG_WARNING = 1, SRD_LOG_INFO = 2, SRD_LOG_DEBUG = 3 };
+
 /* Where the library's few messages go; default: warnings and worse to standard error. `sink` NULL:
  * nowhere. Environment SRD_LOG=error|warning|info|debug sets the level at start. [A] */
-SRD_API void srd_log_set(int level, void (*sink)(void *user, int level, const char *text), void *user) SRD_NOEXCEPT;
+SRD_API void srd_log_set(int level, void (*sink)(void* user, int level, const char* text),
+                         void* user) SRD_NOEXCEPT;
 SRD_API uint32_t srd_version(void) SRD_NOEXCEPT; /* 0x00MMmmpp */
 
 #ifdef __cplusplus
