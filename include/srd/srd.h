@@ -93,10 +93,6 @@ typedef struct srd_poller_config {
 #define SRD_POLLER_CONFIG_INIT \
   { sizeof(srd_poller_config), 0, 0 }
 
-enum {
-  SRD_ENDPOINT_ANONYMOUS = 1 /* a random identity even with a fixed port (see endpoint_id) */
-};
-
 typedef struct srd_endpoint_config {
   size_t struct_bytes;
   uint64_t flags;
