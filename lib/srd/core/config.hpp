@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration of one protocol core: every limit and every timing constant in one place. All memory is
-// taken at creation from Limits; docs/PROTOCOL.md 10 is the table for people.
+// Configuration of one protocol core: every limit and every timing constant in one place. All
+// memory is taken at creation from Limits; docs/PROTOCOL.md 10 is the table for people.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,27 @@
 
 namespace srd::core {
 
-/// Sizes of all tables and pools. Hitting one gives would_block or no_memory to the caller, a counted
-/// drop or a rejection to the network.
+/// Sizes of all tables and pools. Hitting one gives would_block or no_memory to the caller, a
+/// counted drop or a rejection to the network.
 struct Limits {
-  std::uint32_t peers = 1024;             ///< remote endpoints, and handles to them
-  std::uint32_t contexts = 1280;          ///< protocol contexts; several per peer during succession
-  std::uint32_t half_open = 256;          ///< contexts that wait for the third leg
-  std::uint32_t half_open_free = 64;      ///< above this many, HELLO is answered by RETRY
-  std::uint32_t send_messages = 8192;     ///< queued or in flight
-  std::uint32_t receive_messages = 16384; ///< partial, ready, or on loan
-  std::uint32_t sent_chunks = 2048;       ///< of 64 datagrams in flight each, shared by all peers
-  std::uint32_t slices = 65536;           ///< received pieces held for messages
-  std::uint32_t bundles = 8192;           ///< SMALL datagrams in flight
-  std::uint32_t rejections = 2048;        ///< unconfirmed rejections of all peers
+  std::uint32_t peers = 1024;          ///< remote endpoints, and handles to them
+  std::uint32_t contexts = 1280;       ///< protocol contexts; several per peer during succession
+  std::uint32_t half_open = 256;       ///< contexts that wait for the third leg
+  std::uint32_t half_open_free = 64;   ///< above this many, HELLO is answered by RETRY
+  std::uint32_t send_messages = 8192;  ///< queued or in flight
+  std::uint32_t receive_messages = 16384;  ///< partial, ready, or on loan
+  std::uint32_t sent_chunks = 2048;        ///< of 64 datagrams in flight each, shared by all peers
+  std::uint32_t slices = 65536;            ///< received pieces held for messages
+  std::uint32_t bundles = 8192;            ///< SMALL datagrams in flight
+  std::uint32_t rejections = 2048;         ///< unconfirmed rejections of all peers
   std::uint32_t rejections_per_peer = 256;
-  std::uint32_t window_psns = 8192;       ///< receive window per context, power of two, 256..8192
-  std::uint32_t paths = 32;               ///< slots per context, 1..64
+  std::uint32_t window_psns = 8192;  ///< receive window per context, power of two, 256..8192
+  std::uint32_t paths = 32;          ///< slots per context, 1..64
   std::uint32_t max_message_bytes = 16U << 20;
-  std::uint16_t partial_messages = 256;   ///< unfinished multi-segment messages per context
+  std::uint16_t partial_messages = 256;  ///< unfinished multi-segment messages per context
   std::uint64_t receive_pool_bytes = 64U << 20;
-  std::uint32_t small_bytes = 512;        ///< messages up to this long are copied and may be bundled
-  std::uint32_t bundle_bytes = 1408;      ///< payload area of one SMALL datagram
+  std::uint32_t small_bytes = 512;    ///< messages up to this long are copied and may be bundled
+  std::uint32_t bundle_bytes = 1408;  ///< payload area of one SMALL datagram
   std::uint32_t copy_bytes_max = 64U << 10;  ///< longest send with the copy flag
   std::uint64_t copy_pool_bytes = 16U << 20;
   std::uint32_t datagram_bytes_max = 65507;  ///< cap on the negotiated datagram size
@@ -43,23 +43,24 @@ struct Timing {
   std::uint64_t rto_min = 0;
   std::uint64_t rto_min_ceiling = 50'000'000;  ///< needless RTOs double rto_min up to this
   std::uint64_t rto_max = 1'000'000'000;
-  std::uint64_t fifo_gap_min = 0;         ///< same-path FIFO: wait at least this long
-  std::uint32_t fifo_gap_divisor = 4;     ///< and RTTmin / this
-  std::uint64_t target_delay_min = 0;     ///< queueing delay the window aims at
+  std::uint64_t fifo_gap_min = 0;      ///< same-path FIFO: wait at least this long
+  std::uint32_t fifo_gap_divisor = 4;  ///< and RTTmin / this
+  std::uint64_t target_delay_min = 0;  ///< queueing delay the window aims at
   std::uint64_t target_delay_max = 0;
-  std::uint32_t target_rtts = 4;          ///< in between: this many base RTTs
-  std::uint64_t late_timer = 0;           ///< a loss timer handled later than this is re-armed once
+  std::uint32_t target_rtts = 4;  ///< in between: this many base RTTs
+  std::uint64_t late_timer = 0;   ///< a loss timer handled later than this is re-armed once
   std::uint64_t max_ack_delay = 0;
-  std::uint32_t ack_bytes_min = 16 << 10; ///< an ACK at the latest after so many payload bytes
+  std::uint32_t ack_bytes_min = 16 << 10;  ///< an ACK at the latest after so many payload bytes
   std::uint32_t ack_bytes_max = 256 << 10;
   std::uint64_t hello_retry = 250'000'000;
   std::uint64_t connect_timeout = 3'000'000'000;
   std::uint64_t dead_timeout = 2'000'000'000;
   std::uint64_t half_open_life = 1'000'000'000;
   std::uint64_t drained_context_life = 1'000'000'000;
-  std::uint64_t receiver_silence = 500'000'000;  ///< a peer with unfinished messages is probed after
-  std::uint64_t burst_span = 20'000;      ///< one burst carries at most this long at the current rate
-  std::uint64_t path_fresh = 25'000'000'000;     ///< slots unused for longer are UNTRIED again
+  std::uint64_t receiver_silence =
+      500'000'000;                    ///< a peer with unfinished messages is probed after
+  std::uint64_t burst_span = 20'000;  ///< one burst carries at most this long at the current rate
+  std::uint64_t path_fresh = 25'000'000'000;  ///< slots unused for longer are UNTRIED again
   static Timing kernel() noexcept;
   static Timing bypass() noexcept;
 };
@@ -68,10 +69,10 @@ struct Config {
   Limits limits{};
   Timing timing = Timing::kernel();
   Capabilities driver{};
-  std::uint64_t seed = 0;             ///< feeds the only PRNG of the core
+  std::uint64_t seed = 0;  ///< feeds the only PRNG of the core
   wire::EndpointId endpoint_id{};
-  std::uint64_t incarnation = 0;      ///< random per endpoint creation, never 0
-  bool full_check = true;             ///< check covers payload
+  std::uint64_t incarnation = 0;  ///< random per endpoint creation, never 0
+  bool full_check = true;         ///< check covers payload
 };
 
 }  // namespace srd::core

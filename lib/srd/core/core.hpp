@@ -3,13 +3,15 @@
 // deadline come out. It reads no clock, opens no socket, starts no thread.
 //
 // Contract (each line has a test in tests/unit/core_contract_test.cpp):
-//  1. Deterministic: same config, seed, inputs and PathControl answers give the same outputs, byte for
+//  1. Deterministic: same config, seed, inputs and PathControl answers give the same outputs, byte
+//  for
 //     byte.
 //  2. `now` never decreases; several calls may share one `now`.
 //  3. After inputs or commands, poll the outputs: transmit, then release, then events, then read
 //     next_deadline(). Outputs never call back.
 //  4. No allocation after create(); every table has a limit in Limits.
-//  5. Work per call is bounded by the size of its arguments; timers serve a bounded number of contexts
+//  5. Work per call is bounded by the size of its arguments; timers serve a bounded number of
+//  contexts
 //     per call and leave next_deadline() <= now if more remain.
 //  6. Network input can cause a counted drop, never a failed check.
 //  7. Payload given to send() is referenced until the message's send_done event.
@@ -53,12 +55,12 @@ struct Event {
   enum class Kind : std::uint8_t { message, send_done, peer };
   Kind kind = Kind::send_done;
   std::uint16_t channel = 0;
-  Errc status = Errc::ok;            ///< peer: ok = up
+  Errc status = Errc::ok;  ///< peer: ok = up
   PeerId peer = kNoPeer;
-  std::uint32_t segment_count = 0;   ///< message
-  std::uint64_t user_data = 0;       ///< send_done
+  std::uint32_t segment_count = 0;  ///< message
+  std::uint64_t user_data = 0;      ///< send_done
   std::uint64_t bytes = 0;
-  const std::byte* data = nullptr;   ///< message: its first piece
+  const std::byte* data = nullptr;  ///< message: its first piece
   MessageId message = kNoMessage;
 };
 

@@ -16,8 +16,8 @@ struct Counters {
   Counter tail_probes, rto_probes, late_timers;
   Counter rx_duplicates, rx_ce;
   Counter rx_beyond_window, rx_bad_check, rx_malformed, rx_unknown_context, rx_no_memory;
-  Counter rx_impossible_acks;    ///< acknowledged PSNs that were never sent
-  Counter rx_dropped_handshakes; ///< HELLO, HELLO_ACK, RETRY without a matching nonce, or no room
+  Counter rx_impossible_acks;     ///< acknowledged PSNs that were never sent
+  Counter rx_dropped_handshakes;  ///< HELLO, HELLO_ACK, RETRY without a matching nonce, or no room
   Counter rx_rejected_messages, tx_rejected_messages;
   Counter path_rerolls, path_suspects;
   Counter peers_up, peers_lost, peer_restarts;

@@ -16,7 +16,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const core::Config& config,
 Engine::Engine(std::unique_ptr<core::Core> core, std::unique_ptr<PacketIo> io) noexcept
     : io_(std::move(io)), core_(std::move(core)) {}
 
-Engine::~Engine() { return_buffers(); }
+Engine::~Engine() {
+  return_buffers();
+}
 
 bool Engine::turn(Clock& clock) noexcept {
   bool worked = receive(clock);
@@ -38,7 +40,9 @@ bool Engine::turn(Clock& clock) noexcept {
   return worked;
 }
 
-void Engine::flush(Instant now) noexcept { transmit(now, kTransmitBudget); }
+void Engine::flush(Instant now) noexcept {
+  transmit(now, kTransmitBudget);
+}
 
 void Engine::close(Instant now) noexcept {
   core_->close(now);
@@ -47,8 +51,8 @@ void Engine::close(Instant now) noexcept {
   return_buffers();
 }
 
-// Reads until the device is dry before any timer runs: a sender that slept finds its ACKs queued, and
-// judging losses before reading them would retransmit a whole window (PROTOCOL.md 5.6).
+// Reads until the device is dry before any timer runs: a sender that slept finds its ACKs queued,
+// and judging losses before reading them would retransmit a whole window (PROTOCOL.md 5.6).
 bool Engine::receive(Clock& clock) noexcept {
   std::size_t total = 0;
   while (total < kReceiveBudget) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One endpoint at work: a protocol core, its queue of a device, and the order in which they are served.
-// The only place where core and driver meet. Production and simulator run the same turn().
+// One endpoint at work: a protocol core, its queue of a device, and the order in which they are
+// served. The only place where core and driver meet. Production and simulator run the same turn().
 #pragma once
 
 #include <array>
@@ -29,8 +29,11 @@ class Engine {
   void close(Instant now) noexcept;
 
   [[nodiscard]] core::Core& core() noexcept { return *core_; }
+
   [[nodiscard]] const core::Core& core() const noexcept { return *core_; }
+
   [[nodiscard]] PacketIo& io() noexcept { return *io_; }
+
   [[nodiscard]] const PacketIo& io() const noexcept { return *io_; }
 
   /// Datagrams received in one turn at most, so that timers and sends get their share.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every packet of the wire format, version 0 (draft): fields, offsets, units. Little-endian, natural
-// alignment. docs/PROTOCOL.md 3 is the normative text and tests/unit/vectors/ pins both.
+// Every packet of the wire format, version 0 (draft): fields, offsets, units. Little-endian,
+// natural alignment. docs/PROTOCOL.md 3 is the normative text and tests/unit/vectors/ pins both.
 //
-// To add a packet type: extend PacketType, add the struct with its encode/decode pair here, its table
-// to PROTOCOL.md 3, a vector to tests/unit/vectors, a case to the dispatch in core/core.cpp and to
-// to_string() and to tests/fuzz.
+// To add a packet type: extend PacketType, add the struct with its encode/decode pair here, its
+// table to PROTOCOL.md 3, a vector to tests/unit/vectors, a case to the dispatch in core/core.cpp
+// and to to_string() and to tests/fuzz.
 #pragma once
 
 #include <array>
@@ -28,11 +28,11 @@ enum class PacketType : std::uint8_t {
   retry = 7,      ///< cookie for a HELLO, no state kept
   probe = 8,      ///< asks for PROBE_ACK, ACK or NACKs
   probe_ack = 9,
-  reset = 10,     ///< hint: unknown context
+  reset = 10,  ///< hint: unknown context
   close = 11,
   close_ack = 12,
-  void_psns = 13, ///< fills PSNs that will never carry payload again
-  abort = 14,     ///< ends one message
+  void_psns = 13,  ///< fills PSNs that will never carry payload again
+  abort = 14,      ///< ends one message
 };
 
 /// Common header flags.
@@ -48,9 +48,11 @@ enum Flag : std::uint8_t {
 
 /// Times on the wire: 64 ns units of the sender's clock, modulo 2^32 (wraps after 275 s).
 inline constexpr unsigned kTimeUnitShift = 6;
+
 constexpr std::uint32_t to_wire_time(std::uint64_t ns) noexcept {
   return static_cast<std::uint32_t>(ns >> kTimeUnitShift);
 }
+
 constexpr std::uint64_t from_wire_span(std::uint32_t units) noexcept {
   return static_cast<std::uint64_t>(units) << kTimeUnitShift;
 }
@@ -70,9 +72,9 @@ struct CommonHeader {
   std::uint8_t generation = 0;      // 3, high nibble: of the slot, modulo 16
   std::uint8_t attempt = 0;         // 3, low nibble: 0 = first transmission, saturates at 15
   std::uint32_t dst_ctx = 0;        // 4: receiver's context id; 0 in set-up packets
-  std::uint32_t psn = 0;            // 8: PSN; in ACK the cumulative ack (next expected); else unused
-  std::uint32_t tx_time = 0;        // 12
-  std::uint32_t check = 0;          // 16: seeded CRC32C, see check.hpp
+  std::uint32_t psn = 0;      // 8: PSN; in ACK the cumulative ack (next expected); else unused
+  std::uint32_t tx_time = 0;  // 12
+  std::uint32_t check = 0;    // 16: seeded CRC32C, see check.hpp
 };
 
 /// DATA, 40 bytes: one segment.
@@ -85,17 +87,20 @@ struct DataHeader {
   std::uint8_t op = 0;         // 38
   std::uint8_t backlog = 0;    // 39: log8, see backlog_code()
 };
+
 inline constexpr std::size_t kDataBytes = 40;
 
 /// SMALL, 28 bytes and then `count` records of 12 bytes + payload padded to 4: whole messages with
 /// consecutive ids.
 struct SmallHeader {
-  std::uint32_t msg_id = 0;   // 20: of the first record
-  std::uint8_t count = 0;     // 24: 1..64
-  std::uint8_t backlog = 0;   // 25
-  std::uint16_t bytes = 0;    // 26: payload bytes for flow control: sum of the records' `bytes`
+  std::uint32_t msg_id = 0;  // 20: of the first record
+  std::uint8_t count = 0;    // 24: 1..64
+  std::uint8_t backlog = 0;  // 25
+  std::uint16_t bytes = 0;   // 26: payload bytes for flow control: sum of the records' `bytes`
 };
+
 inline constexpr std::size_t kSmallBytes = 28;
+
 struct SmallRecord {
   std::uint32_t chan_seq = 0;  // 0
   std::uint16_t port = 0;      // 4
@@ -103,6 +108,7 @@ struct SmallRecord {
   std::uint8_t op = 0;         // 8
   std::uint8_t reserved[3]{};  // 9: zero
 };
+
 inline constexpr std::size_t kSmallRecordBytes = 12;
 inline constexpr std::size_t kSmallCountMax = 64;
 
@@ -111,31 +117,33 @@ enum class Op : std::uint8_t { send = 0 };
 
 /// ACK, 64 bytes and then `words` received words, then as many CE words if kAckCeBitmap.
 struct AckHeader {
-  std::uint32_t echo_time = 0;     // 20: tx_time of the packet that triggered this ACK
-  std::uint32_t rx_time = 0;       // 24: receiver's clock when that arrived; tx_time - rx_time = hold
-  std::uint32_t echo_psn = 0;      // 28
-  std::uint8_t echo_slot = 0;      // 32
+  std::uint32_t echo_time = 0;  // 20: tx_time of the packet that triggered this ACK
+  std::uint32_t rx_time = 0;    // 24: receiver's clock when that arrived; tx_time - rx_time = hold
+  std::uint32_t echo_psn = 0;   // 28
+  std::uint8_t echo_slot = 0;   // 32
   std::uint8_t echo_gen_attempt = 0;  // 33: as in the common header
-  std::uint8_t flags = 0;          // 34: AckFlag
-  std::uint8_t pressure = 0;       // 35: receive memory in use, 0..255
-  std::uint32_t rx_bytes = 0;      // 36: payload bytes of distinct PSNs received, modulo 2^32
-  std::uint32_t limit = 0;         // 40: cumulative flow-control limit, 256-byte units
-  std::int16_t bitmap_base = 0;    // 44: first bitmap PSN minus cumulative ack
-  std::uint16_t ce_total = 0;      // 46: datagrams received with CE, modulo 2^16
-  std::uint16_t dup_total = 0;     // 48: duplicates received
-  std::uint16_t ack_seq = 0;       // 50: number of this ACK
-  std::uint16_t rej_total = 0;     // 52: rejections so far (PROTOCOL.md 6)
-  std::uint16_t host_drops = 0;    // 54: datagrams lost inside the receiving host
-  std::uint8_t words = 0;          // 56: 0..16
-  std::uint8_t reserved[7]{};      // 57: zero
+  std::uint8_t flags = 0;             // 34: AckFlag
+  std::uint8_t pressure = 0;          // 35: receive memory in use, 0..255
+  std::uint32_t rx_bytes = 0;         // 36: payload bytes of distinct PSNs received, modulo 2^32
+  std::uint32_t limit = 0;            // 40: cumulative flow-control limit, 256-byte units
+  std::int16_t bitmap_base = 0;       // 44: first bitmap PSN minus cumulative ack
+  std::uint16_t ce_total = 0;         // 46: datagrams received with CE, modulo 2^16
+  std::uint16_t dup_total = 0;        // 48: duplicates received
+  std::uint16_t ack_seq = 0;          // 50: number of this ACK
+  std::uint16_t rej_total = 0;        // 52: rejections so far (PROTOCOL.md 6)
+  std::uint16_t host_drops = 0;       // 54: datagrams lost inside the receiving host
+  std::uint8_t words = 0;             // 56: 0..16
+  std::uint8_t reserved[7]{};         // 57: zero
 };
+
 inline constexpr std::size_t kAckBytes = 64;
 inline constexpr std::size_t kAckWordsMax = 16;
+
 enum AckFlag : std::uint8_t {
-  kAckCeEcho = 0x01,       ///< the echoed packet carried CE
-  kAckBeyondWindow = 0x02, ///< something was dropped beyond the window (OWN)
-  kAckDuplicate = 0x04,    ///< triggered by a duplicate
-  kAckCeBitmap = 0x08,     ///< CE words follow the received words
+  kAckCeEcho = 0x01,        ///< the echoed packet carried CE
+  kAckBeyondWindow = 0x02,  ///< something was dropped beyond the window (OWN)
+  kAckDuplicate = 0x04,     ///< triggered by a duplicate
+  kAckCeBitmap = 0x08,      ///< CE words follow the received words
 };
 
 /// NACK, 48 bytes: a message was consumed without delivery.
@@ -146,17 +154,19 @@ enum class NackCode : std::uint8_t {
   no_port = 4,             ///< final: nobody on that channel
   voided = 5,              ///< PSNs of a reporting VOID that had not been received
 };
+
 struct NackHeader {
-  NackCode code{};                  // 20
-  std::uint8_t echo_slot = 0;       // 21
+  NackCode code{};                    // 20
+  std::uint8_t echo_slot = 0;         // 21
   std::uint8_t echo_gen_attempt = 0;  // 22; 23 reserved
-  std::uint32_t retry_after_us = 0; // 24
-  std::uint32_t msg_id = 0;         // 28
-  std::uint16_t port = 0;           // 32
-  std::uint16_t rej_seq = 0;        // 34: number of this rejection, the first is 1
-  std::uint32_t void_psn = 0;       // 36: code voided: first PSN of the mask
-  std::uint64_t void_mask = 0;      // 40
+  std::uint32_t retry_after_us = 0;   // 24
+  std::uint32_t msg_id = 0;           // 28
+  std::uint16_t port = 0;             // 32
+  std::uint16_t rej_seq = 0;          // 34: number of this rejection, the first is 1
+  std::uint32_t void_psn = 0;         // 36: code voided: first PSN of the mask
+  std::uint64_t void_mask = 0;        // 40
 };
+
 inline constexpr std::size_t kNackBytes = 48;
 
 /// PROBE, 40 bytes, may be padded with zeros (path MTU).
@@ -167,23 +177,27 @@ struct ProbeHeader {
   std::uint16_t rej_known = 0;  // 34: all rejections up to here are known
   std::uint8_t backlog = 0;     // 36; 37..39 reserved
 };
+
 inline constexpr std::size_t kProbeBytes = 40;
+
 enum ProbeFlag : std::uint16_t {
   kProbeWantAck = 0x01,   ///< answer with ACKs that cover the whole window, besides PROBE_ACK
   kProbeWantNack = 0x02,  ///< send every NACK after rej_known again
   kProbeSameSlot = 0x04,  ///< answer on the slot it came by; else on a good one
 };
+
 /// PROBE_ACK, 48 bytes.
 struct ProbeAckHeader {
-  std::uint32_t probe_id = 0;      // 20
-  std::uint64_t opaque = 0;        // 24
-  std::uint32_t echo_time = 0;     // 32
-  std::uint32_t rx_time = 0;       // 36
-  std::uint16_t rx_queue = 0;      // 40
-  std::uint8_t ce = 0;             // 42: 1 = PROBE carried CE
-  std::uint8_t echo_slot = 0;      // 43
+  std::uint32_t probe_id = 0;         // 20
+  std::uint64_t opaque = 0;           // 24
+  std::uint32_t echo_time = 0;        // 32
+  std::uint32_t rx_time = 0;          // 36
+  std::uint16_t rx_queue = 0;         // 40
+  std::uint8_t ce = 0;                // 42: 1 = PROBE carried CE
+  std::uint8_t echo_slot = 0;         // 43
   std::uint8_t echo_gen_attempt = 0;  // 44; 45..47 reserved
 };
+
 inline constexpr std::size_t kProbeAckBytes = 48;
 
 using EndpointId = std::array<std::uint8_t, 16>;
@@ -191,9 +205,9 @@ using Nonce = std::array<std::uint8_t, 16>;
 
 enum class RejectCode : std::uint8_t {
   accepted = 0,
-  version = 1,   ///< no version in common
-  no_room = 2,   ///< context table full: try again later
-  stale = 3,     ///< ctx_serial below the newest confirmed one (a replay)
+  version = 1,  ///< no version in common
+  no_room = 2,  ///< context table full: try again later
+  stale = 3,    ///< ctx_serial below the newest confirmed one (a replay)
 };
 enum class PrevState : std::uint8_t { none = 0, alive = 1, unknown = 2 };
 
@@ -229,17 +243,20 @@ struct HelloHeader {
   std::uint32_t hold_time = 0;          // 144: HELLO_ACK: between HELLO's arrival and this
   std::uint8_t reserved[12]{};          // 148
 };
+
 inline constexpr std::size_t kHelloBytes = 160;
 inline constexpr std::size_t kHelloPaddedBytes = 256;
+
 enum Feature : std::uint64_t {
   kFeatureFullCheck = 1,  ///< check covers payload; chosen if either side asks for it
 };
 
 /// RETRY, 64 bytes.
 struct RetryHeader {
-  Nonce echo_nonce{};                    // 20
-  std::array<std::uint8_t, 24> cookie{}; // 36; 60..63 reserved
+  Nonce echo_nonce{};                     // 20
+  std::array<std::uint8_t, 24> cookie{};  // 36; 60..63 reserved
 };
+
 inline constexpr std::size_t kRetryBytes = 64;
 
 /// RESET, 32 bytes; psn of the common header echoes the PSN.
@@ -247,6 +264,7 @@ struct ResetHeader {
   std::uint32_t echo_dst_ctx = 0;  // 20
   std::uint64_t incarnation = 0;   // 24: of the responder
 };
+
 inline constexpr std::size_t kResetBytes = 32;
 
 /// CLOSE and CLOSE_ACK, 28 bytes; psn of the common header is the sender's next PSN.
@@ -254,6 +272,7 @@ struct CloseHeader {
   std::uint32_t reason = 0;    // 20
   std::uint32_t next_psn = 0;  // 24: next PSN expected from the other side
 };
+
 inline constexpr std::size_t kCloseBytes = 28;
 
 /// VOID, 28 bytes: PSNs psn .. psn+count-1 carry nothing any more. Acked like DATA.
@@ -262,6 +281,7 @@ struct VoidHeader {
   std::uint16_t flags = 0;       // 22: kVoidReport
   std::uint32_t bytes_each = 0;  // 24: their payload bytes, for flow control
 };
+
 inline constexpr std::size_t kVoidBytes = 28;
 inline constexpr std::uint16_t kVoidReport = 0x01;
 inline constexpr std::size_t kVoidCountMax = 64;
@@ -273,6 +293,7 @@ struct AbortHeader {
   std::uint16_t rej_known = 0;  // 28
   std::uint8_t requeue = 0;     // 30: 1 = comes again under a new id, 0 = final; 31 reserved
 };
+
 inline constexpr std::size_t kAbortBytes = 32;
 
 /// Extension block: u16 total bytes (multiple of 4, itself included), u16 zero, then TLVs of
@@ -280,38 +301,40 @@ inline constexpr std::size_t kAbortBytes = 32;
 /// kTlvCritical is set, which drops the packet.
 enum class TlvType : std::uint8_t {
   pad = 0,
-  tag = 1,        ///< reserved: 64-bit message tag
-  piggy = 2,      ///< an acknowledgement riding on DATA or SMALL
-  rev_path = 3,   ///< which of the peer's slots were heard lately
-  re_path = 4,    ///< responder asks for new entropy on a slot
-  cookie = 5,     ///< HELLO: cookie of a RETRY
-  token = 6,      ///< reserved: HELLO without RETRY later
-  locators = 7,   ///< reserved: further addresses, planes
-  succeed = 8,    ///< reserved: asks the initiator to open a successor
+  tag = 1,       ///< reserved: 64-bit message tag
+  piggy = 2,     ///< an acknowledgement riding on DATA or SMALL
+  rev_path = 3,  ///< which of the peer's slots were heard lately
+  re_path = 4,   ///< responder asks for new entropy on a slot
+  cookie = 5,    ///< HELLO: cookie of a RETRY
+  token = 6,     ///< reserved: HELLO without RETRY later
+  locators = 7,  ///< reserved: further addresses, planes
+  succeed = 8,   ///< reserved: asks the initiator to open a successor
 };
 inline constexpr std::uint8_t kTlvCritical = 0x80;
 inline constexpr std::size_t kExtensionHeadBytes = 4;
 
 /// PIGGY: stands for an ACK when there is no hole, no CE and no unconfirmed rejection.
 struct Piggy {
-  std::uint32_t cumulative = 0;   // 0
-  std::uint32_t echo_time = 0;    // 4
-  std::uint32_t hold_time = 0;    // 8: 64 ns units
-  std::uint32_t limit = 0;        // 12
-  std::uint16_t ack_seq = 0;      // 16
-  std::uint16_t rej_total = 0;    // 18
-  std::uint8_t echo_slot = 0;     // 20
+  std::uint32_t cumulative = 0;       // 0
+  std::uint32_t echo_time = 0;        // 4
+  std::uint32_t hold_time = 0;        // 8: 64 ns units
+  std::uint32_t limit = 0;            // 12
+  std::uint16_t ack_seq = 0;          // 16
+  std::uint16_t rej_total = 0;        // 18
+  std::uint8_t echo_slot = 0;         // 20
   std::uint8_t echo_gen_attempt = 0;  // 21
-  std::uint8_t pressure = 0;      // 22
-  std::uint8_t reserved = 0;      // 23
+  std::uint8_t pressure = 0;          // 22
+  std::uint8_t reserved = 0;          // 23
 };
+
 inline constexpr std::size_t kPiggyBytes = 24;
 
 /// REVPATH: slots (bit = slot) the sender of this TLV heard from in the last 4 SRTT.
 struct RevPath {
-  std::uint64_t heard_slots = 0;    // 0
-  std::uint16_t last_ack_seq = 0;   // 8
+  std::uint64_t heard_slots = 0;   // 0
+  std::uint16_t last_ack_seq = 0;  // 8
 };
+
 inline constexpr std::size_t kRevPathBytes = 10;
 
 /// REPATH: new entropy wanted for `slot`, whose generation is still `generation`.
@@ -319,6 +342,7 @@ struct RePath {
   std::uint8_t slot = 0;
   std::uint8_t generation = 0;
 };
+
 inline constexpr std::size_t kRePathBytes = 2;
 
 struct Extensions {
@@ -331,9 +355,9 @@ struct Extensions {
 /// Bytes an extension block with these members takes, 0 if it has none.
 std::size_t extension_bytes(const Extensions& extensions) noexcept;
 
-/// Writers: `out` must hold the packet's fixed bytes (kXxxBytes, for SMALL records kSmallRecordBytes,
-/// for the extension block extension_bytes()). They return the bytes written. The check field is
-/// written as 0; seal() of check.hpp fills it last.
+/// Writers: `out` must hold the packet's fixed bytes (kXxxBytes, for SMALL records
+/// kSmallRecordBytes, for the extension block extension_bytes()). They return the bytes written.
+/// The check field is written as 0; seal() of check.hpp fills it last.
 std::size_t encode(std::span<std::byte> out, const CommonHeader& header) noexcept;
 std::size_t encode(std::span<std::byte> out, const DataHeader& header) noexcept;
 std::size_t encode(std::span<std::byte> out, const SmallHeader& header) noexcept;
@@ -372,8 +396,8 @@ bool decode(std::span<const std::byte> packet, ResetHeader& header) noexcept;
 bool decode(std::span<const std::byte> packet, CloseHeader& header) noexcept;
 bool decode(std::span<const std::byte> packet, VoidHeader& header) noexcept;
 bool decode(std::span<const std::byte> packet, AbortHeader& header) noexcept;
-/// Reads the extension block at the start of `block`; `bytes` is its length. false also for an unknown
-/// critical TLV.
+/// Reads the extension block at the start of `block`; `bytes` is its length. false also for an
+/// unknown critical TLV.
 bool decode_extensions(std::span<const std::byte> block, Extensions& extensions,
                        std::size_t& bytes) noexcept;
 
