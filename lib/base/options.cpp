@@ -14,7 +14,7 @@ Options::Options(std::string_view text) {
     text.remove_prefix(std::min(piece.size() + 1, text.size()));
     const std::size_t equals = piece.find('=');
     if (equals == 0 || equals == std::string_view::npos) {
-      complain("\"" + std::string(piece) + "\" is not of the form name=value");
+      complain(std::string(piece) + " is not of the form name=value");
       continue;
     }
     Option option{std::string(piece.substr(0, equals)), std::string(piece.substr(equals + 1))};
