@@ -3,8 +3,10 @@
 // natural alignment. docs/PROTOCOL.md 3 is the normative text and tests/unit/vectors/ pins both.
 //
 // To add a packet type: extend PacketType, add the struct with its encode/decode pair here, its
-// table to PROTOCOL.md 3, a vector to tests/unit/vectors, a case to the dispatch in core/core.cpp
-// and to to_string() and to tests/fuzz.
+// table to PROTOCOL.md 3, a vector to tests/unit/vectors, a case to the dispatch in core/core.cpp,
+// to fixed_bytes(), to to_string() and to tests/fuzz.
+//
+// What every datagram of a message needs (common header, DATA, SMALL) is inline in packet_inl.hpp.
 #pragma once
 
 #include <array>
@@ -112,10 +114,16 @@ struct SmallRecord {
 inline constexpr std::size_t kSmallRecordBytes = 12;
 inline constexpr std::size_t kSmallCountMax = 64;
 
-/// Operations of DATA and SMALL.
+/// From the start of one record to the next. The last record of a packet needs no padding.
+constexpr std::size_t small_record_stride(std::size_t payload_bytes) noexcept {
+  return kSmallRecordBytes + ((payload_bytes + 3) & ~std::size_t{3});
+}
+
+/// Operations of DATA and SMALL; others are malformed.
 enum class Op : std::uint8_t { send = 0 };
 
-/// ACK, 64 bytes and then `words` received words, then as many CE words if kAckCeBitmap.
+/// ACK, 64 bytes and then `words` received words, then as many CE words if kAckCeBitmap; an
+/// extension block comes after those, at ack_bytes().
 struct AckHeader {
   std::uint32_t echo_time = 0;  // 20: tx_time of the packet that triggered this ACK
   std::uint32_t rx_time = 0;    // 24: receiver's clock when that arrived; tx_time - rx_time = hold
@@ -145,6 +153,12 @@ enum AckFlag : std::uint8_t {
   kAckDuplicate = 0x04,     ///< triggered by a duplicate
   kAckCeBitmap = 0x08,      ///< CE words follow the received words
 };
+
+/// Bytes of an ACK up to its extension block or end.
+constexpr std::size_t ack_bytes(const AckHeader& header) noexcept {
+  return kAckBytes +
+         ((header.flags & kAckCeBitmap) != 0 ? 16U : 8U) * static_cast<std::size_t>(header.words);
+}
 
 /// NACK, 48 bytes: a message was consumed without delivery.
 enum class NackCode : std::uint8_t {
@@ -211,7 +225,8 @@ enum class RejectCode : std::uint8_t {
 };
 enum class PrevState : std::uint8_t { none = 0, alive = 1, unknown = 2 };
 
-/// HELLO and HELLO_ACK, 160 bytes, padded to kHelloPaddedBytes. This layout never changes.
+/// HELLO and HELLO_ACK, 160 bytes, padded to kHelloPaddedBytes. This layout never changes; set-up
+/// packets and RESET carry version 0 in the common header whatever versions their senders speak.
 struct HelloHeader {
   std::uint32_t src_ctx = 0;            // 20
   std::uint8_t version_min = kVersion;  // 24
@@ -251,10 +266,12 @@ enum Feature : std::uint64_t {
   kFeatureFullCheck = 1,  ///< check covers payload; chosen if either side asks for it
 };
 
+using Cookie = std::array<std::uint8_t, 24>;
+
 /// RETRY, 64 bytes.
 struct RetryHeader {
-  Nonce echo_nonce{};                     // 20
-  std::array<std::uint8_t, 24> cookie{};  // 36; 60..63 reserved
+  Nonce echo_nonce{};  // 20
+  Cookie cookie{};     // 36; 60..63 reserved
 };
 
 inline constexpr std::size_t kRetryBytes = 64;
@@ -349,19 +366,22 @@ struct Extensions {
   std::optional<Piggy> piggy;
   std::optional<RevPath> rev_path;
   std::optional<RePath> re_path;
-  std::optional<std::array<std::uint8_t, 24>> cookie;
+  std::optional<Cookie> cookie;
 };
 
 /// Bytes an extension block with these members takes, 0 if it has none.
 std::size_t extension_bytes(const Extensions& extensions) noexcept;
 
 /// Writers: `out` must hold the packet's fixed bytes (kXxxBytes, for SMALL records
-/// kSmallRecordBytes, for the extension block extension_bytes()). They return the bytes written.
-/// The check field is written as 0; seal() of check.hpp fills it last.
-std::size_t encode(std::span<std::byte> out, const CommonHeader& header) noexcept;
-std::size_t encode(std::span<std::byte> out, const DataHeader& header) noexcept;
-std::size_t encode(std::span<std::byte> out, const SmallHeader& header) noexcept;
-std::size_t encode(std::span<std::byte> out, const SmallRecord& record) noexcept;
+/// kSmallRecordBytes, for the extension block extension_bytes()). They return the bytes up to the
+/// end of what they wrote: from the packet's start, for records and extension blocks from their
+/// own. Reserved bytes are written as 0, and so is the check field; seal() of check.hpp fills it
+/// last. ACK: `words` and kAckCeBitmap are taken from the spans; `ce` is empty or as long as
+/// `received`.
+inline std::size_t encode(std::span<std::byte> out, const CommonHeader& header) noexcept;
+inline std::size_t encode(std::span<std::byte> out, const DataHeader& header) noexcept;
+inline std::size_t encode(std::span<std::byte> out, const SmallHeader& header) noexcept;
+inline std::size_t encode(std::span<std::byte> out, const SmallRecord& record) noexcept;
 std::size_t encode(std::span<std::byte> out, const AckHeader& header,
                    std::span<const std::uint64_t> received,
                    std::span<const std::uint64_t> ce) noexcept;
@@ -378,12 +398,15 @@ std::size_t encode_extensions(std::span<std::byte> out, const Extensions& extens
 
 /// Readers: `packet` is the whole datagram. Body writers and readers above and below work at the
 /// body's own offset 20 of it (encode: `out` is the whole packet as well), records and extension
-/// blocks at the start of the span given. false: too short or a field out of its range; nothing is
-/// trusted before that.
-bool decode(std::span<const std::byte> packet, CommonHeader& header) noexcept;
-bool decode(std::span<const std::byte> packet, DataHeader& header) noexcept;
-bool decode(std::span<const std::byte> packet, SmallHeader& header) noexcept;
-bool decode(std::span<const std::byte> record, SmallRecord& header) noexcept;
+/// blocks at the start of the span given. false: too short or a field out of its range (PROTOCOL.md
+/// 3 names the ranges); nothing is trusted before that. Reserved bits and bytes are ignored.
+/// Whether a slot exists and a segment lies in its message is for the core to judge.
+inline bool decode(std::span<const std::byte> packet, CommonHeader& header) noexcept;
+inline bool decode(std::span<const std::byte> packet, DataHeader& header) noexcept;
+inline bool decode(std::span<const std::byte> packet, SmallHeader& header) noexcept;
+/// `rest` begins at the record and ends with the datagram; its payload is found to be in it.
+inline bool decode(std::span<const std::byte> rest, SmallRecord& record) noexcept;
+/// Fills the first `words` of `received` and `ce`; `ce` with zeros if there is no CE bitmap.
 bool decode(std::span<const std::byte> packet, AckHeader& header,
             std::array<std::uint64_t, kAckWordsMax>& received,
             std::array<std::uint64_t, kAckWordsMax>& ce) noexcept;
@@ -396,20 +419,26 @@ bool decode(std::span<const std::byte> packet, ResetHeader& header) noexcept;
 bool decode(std::span<const std::byte> packet, CloseHeader& header) noexcept;
 bool decode(std::span<const std::byte> packet, VoidHeader& header) noexcept;
 bool decode(std::span<const std::byte> packet, AbortHeader& header) noexcept;
-/// Reads the extension block at the start of `block`; `bytes` is its length. false also for an
-/// unknown critical TLV.
+/// Reads the extension block at the start of `block`, which ends with the datagram; `bytes` is the
+/// block's length. false also for an unknown critical TLV and for one that is there twice.
 bool decode_extensions(std::span<const std::byte> block, Extensions& extensions,
                        std::size_t& bytes) noexcept;
 
 /// Offset of the extension block (flag kFlagExtension) or of the payload: end of the fixed header,
-/// for HELLO and HELLO_ACK kHelloBytes.
+/// for HELLO and HELLO_ACK kHelloBytes; ACK: see ack_bytes(). 0 for an unknown type.
 std::size_t fixed_bytes(PacketType type) noexcept;
 
-/// log8 code of a byte count: 4-bit exponent, 4-bit mantissa, unit 4 KB; rounds down, saturates.
+/// log8 code of a byte count: 4-bit exponent e, 4-bit mantissa m, unit 4096 bytes: m for e = 0,
+/// else (16 + m) << (e - 1). Rounds down; saturates at 255, just below 2 GiB.
 std::uint8_t backlog_code(std::uint64_t bytes) noexcept;
 std::uint64_t backlog_bytes(std::uint8_t code) noexcept;
 
-/// One line for logs and test failures; tolerates anything.
+/// One line for logs and test failures; tolerates anything. Allocates.
 std::string to_string(std::span<const std::byte> packet);
 
+/// "DATA", "SMALL", ...; "?" for an unknown type.
+const char* to_string(PacketType type) noexcept;
+
 }  // namespace srd::wire
+
+#include "srd/wire/packet_inl.hpp"  // IWYU pragma: export
