@@ -61,7 +61,7 @@ def numbered_lines(name):
 # What the lower layers may know of the public headers.
 BASE_HEADERS = {f"include/srd/{name}" for name in ("error.hpp", "result.hpp", "address.hpp", "srd.h")}
 PROTOCOL_HEADERS = BASE_HEADERS | {"include/srd/datagram.hpp"}
-DRIVER_HEADERS = PROTOCOL_HEADERS - {"include/srd/srd.h"} | {"include/srd/driver.hpp"}
+DRIVER_HEADERS = PROTOCOL_HEADERS | {"include/srd/driver.hpp"}
 PUBLIC = {"include/srd/"}
 
 # folder (or file): what it may include, as folders (with a trailing slash) and files. The longest
@@ -74,7 +74,8 @@ LAYERS = {
                      | PROTOCOL_HEADERS,
     "lib/srd/runtime/": {"lib/srd/", "lib/base/"} | PUBLIC,
     "lib/srd/runtime/drivers.cpp": {"lib/"} | PUBLIC,
-    "lib/udp/": {"lib/udp/", "lib/base/"} | DRIVER_HEADERS,
+    "lib/sock/": {"lib/sock/", "lib/base/"} | DRIVER_HEADERS,
+    "lib/udp/": {"lib/udp/", "lib/sock/", "lib/base/"} | DRIVER_HEADERS,
     "lib/sim/": {"lib/sim/", "lib/srd/", "lib/base/"} | PUBLIC,
     "apps/": {"apps/"} | PUBLIC,
     "examples/": {"examples/"} | PUBLIC,
