@@ -100,8 +100,9 @@ SRD_TARGET_SSE42 inline std::uint32_t run_single(std::uint32_t state, const std:
     data += 4;
     bytes -= 4;
   }
-  for (; bytes > 0; ++data, --bytes)
+  for (; bytes > 0; ++data, --bytes) {
     state = _mm_crc32_u8(state, std::to_integer<std::uint8_t>(*data));
+  }
   return state;
 }
 
