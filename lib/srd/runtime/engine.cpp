@@ -30,7 +30,7 @@ bool Engine::turn(Clock& clock) noexcept {
     worked = true;
     if (n < events.size()) break;
   }
-  core_->handle_host_state(now, io_->counters().rx_host_drops, io_->rx_fill());
+  note_host_state(now);
   if (now >= core_->next_deadline()) {
     core_->handle_timeout(now);
     worked = true;
@@ -49,6 +49,14 @@ void Engine::close(Instant now) noexcept {
   while (transmit(now, kTransmitBudget)) {
   }
   return_buffers();
+}
+
+void Engine::note_host_state(Instant now) noexcept {
+  const IoCounters counted = io_->counters();
+  driver_counters_.rx_host_drops.set(counted.rx_host_drops);
+  driver_counters_.tx_refused.set(counted.tx_refused);
+  driver_counters_.icmp_errors.set(counted.icmp_errors);
+  core_->handle_host_state(now, counted.rx_host_drops, io_->rx_fill());
 }
 
 // Reads until the device is dry before any timer runs: a sender that slept finds its ACKs queued,

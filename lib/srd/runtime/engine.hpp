@@ -9,6 +9,8 @@
 #include "srd/core/core.hpp"
 #include "srd/driver.hpp"
 
+#include "base/counter.hpp"
+
 namespace srd::runtime {
 
 class Engine {
@@ -36,6 +38,13 @@ class Engine {
 
   [[nodiscard]] const PacketIo& io() const noexcept { return *io_; }
 
+  /// What the driver counted up to the last turn; any thread.
+  struct DriverCounters {
+    Counter rx_host_drops, tx_refused, icmp_errors;
+  };
+
+  [[nodiscard]] const DriverCounters& driver_counters() const noexcept { return driver_counters_; }
+
   /// Datagrams received in one turn at most, so that timers and sends get their share.
   static constexpr std::size_t kReceiveBudget = 4096;
   /// Datagrams sent in one turn at most, so that ACKs are read in between.
@@ -48,11 +57,13 @@ class Engine {
   bool transmit(Instant now, std::size_t budget) noexcept;
   bool collect_done(Instant now) noexcept;
   void return_buffers() noexcept;
+  void note_host_state(Instant now) noexcept;
 
   std::unique_ptr<PacketIo> io_;
   std::unique_ptr<core::Core> core_;
   std::array<RxDatagram, kBurst> rx_{};
   std::array<TxDatagram, kBurst> tx_{};
+  DriverCounters driver_counters_;
 };
 
 }  // namespace srd::runtime
