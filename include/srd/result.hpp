@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "srd/error.hpp"
+#include "srd/srd.h"
 
 namespace srd {
 
@@ -34,7 +35,8 @@ class [[nodiscard]] Result {
 
   const T* operator->() const noexcept { return &*value_; }
 
-  /// The value, or std::system_error with the code (std::abort where exceptions are off).
+  /// The value, or std::system_error with the code and srd_last_error(), the text of this thread's
+  /// last failed call (std::abort where exceptions are off).
   T& value() & {
     require();
     return *value_;
@@ -49,7 +51,7 @@ class [[nodiscard]] Result {
   void require() const {
     if (value_.has_value()) return;
 #if defined(__cpp_exceptions)
-    throw std::system_error(make_error_code(error_));
+    throw std::system_error(make_error_code(error_), srd_last_error());
 #else
     std::abort();
 #endif

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "srd/srd.h"
+
 namespace srd {
 namespace {
 
@@ -32,3 +34,7 @@ const char* error_text() noexcept {
 }
 
 }  // namespace srd
+
+extern "C" const char* srd_last_error(void) noexcept {
+  return srd::error_text();
+}

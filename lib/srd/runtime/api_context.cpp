@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: contexts, devices, texts, version.
 #include <algorithm>
-#include <exception>
-#include <new>
 
 #include "srd/runtime/arguments.hpp"
 #include "srd/runtime/clock.hpp"
@@ -37,17 +35,14 @@ int open_context(const char* text, srd_context** out) {
 extern "C" {
 
 int srd_context_open(const char* device, const srd_context_config* config,
-                     srd_context** out) noexcept try {
+                     srd_context** out) noexcept {
   constexpr const char* kFunction = "srd_context_open";
   if (const int status = check_pointer(kFunction, "device", device); status != 0) return status;
   if (const int status = check_pointer(kFunction, "out", out); status != 0) return status;
   srd_context_config wanted = SRD_CONTEXT_CONFIG_INIT;
   if (const int status = read_config(kFunction, config, wanted); status != 0) return status;
   if (const int status = check_flags(kFunction, wanted.flags, 0); status != 0) return status;
-  return open_context(device, out);
-
-} catch (const std::exception&) {
-  return fail(Errc::no_memory, "srd_context_open: out of memory");
+  return without_exceptions(kFunction, [&] { return open_context(device, out); });
 }
 
 int srd_context_close(srd_context* context) noexcept {
@@ -66,23 +61,19 @@ int srd_context_close(srd_context* context) noexcept {
   return 0;
 }
 
-int srd_devices(srd_device_info* out, std::size_t capacity) noexcept try {
-  if (const int status = check_array("srd_devices", "out", out, capacity); status != 0)
-    return status;
-  const auto devices = list_devices();
-  std::copy_n(devices.begin(), std::min(capacity, devices.size()), out);
-  return static_cast<int>(devices.size());
-
-} catch (const std::exception&) {
-  return fail(Errc::no_memory, "srd_devices: out of memory");
+int srd_devices(srd_device_info* out, std::size_t capacity) noexcept {
+  constexpr const char* kFunction = "srd_devices";
+  if (const int status = check_array(kFunction, "out", out, capacity); status != 0) return status;
+  return without_exceptions(kFunction, [&] {
+    const auto devices = list_devices();
+    std::copy_n(devices.begin(), std::min(capacity, devices.size()), out);
+    return static_cast<int>(devices.size());
+  });
 }
 
 const char* srd_error_string(int status) noexcept {
-  return status >= 0 ? to_string(Errc::ok) : to_string(static_cast<Errc>(-status));
-}
-
-const char* srd_last_error(void) noexcept {
-  return error_text();
+  if (status >= 0) return to_string(Errc::ok);
+  return to_string(static_cast<Errc>(0U - static_cast<unsigned>(status)));  // INT_MIN stays defined
 }
 
 std::uint32_t srd_version(void) noexcept {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: endpoints and peers.
 #include <algorithm>
-#include <exception>
 #include <memory>
-#include <new>
 
 #include "srd/runtime/arguments.hpp"
 #include "srd/runtime/poller.hpp"
@@ -88,17 +86,14 @@ int no_peer(const char* function, srd_peer peer) noexcept {
 extern "C" {
 
 int srd_endpoint_create(srd_poller* poller, const srd_endpoint_config* config,
-                        srd_endpoint** out) noexcept try {
+                        srd_endpoint** out) noexcept {
   if (const int status = check_object(kCreate, "poller", poller); status != 0) return status;
   if (const int status = check_pointer(kCreate, "out", out); status != 0) return status;
   srd_endpoint_config wanted = SRD_ENDPOINT_CONFIG_INIT;
   if (const int status = read_config(kCreate, config, wanted); status != 0) return status;
   if (const int status = check_flags(kCreate, wanted.flags, 0); status != 0) return status;
   if (const int status = check_bind(wanted.bind); status != 0) return status;
-  return create_endpoint(*poller, wanted, out);
-
-} catch (const std::exception&) {
-  return fail(Errc::no_memory, "srd_endpoint_create: out of memory");
+  return without_exceptions(kCreate, [&] { return create_endpoint(*poller, wanted, out); });
 }
 
 void srd_endpoint_destroy(srd_endpoint* endpoint) noexcept {

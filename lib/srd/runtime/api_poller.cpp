@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: pollers.
 #include <climits>
-#include <exception>
-#include <new>
 
 #include "srd/runtime/arguments.hpp"
 #include "srd/runtime/poller.hpp"
@@ -12,6 +10,26 @@ using namespace srd;
 using namespace srd::runtime;
 
 namespace {
+
+constexpr const char* kCreate = "srd_poller_create";
+
+int create_poller(srd_context& context, const srd_poller_config& wanted, srd_poller** out) {
+  Poller::Descriptors descriptors;
+  if (context.capabilities().can_sleep) {
+    auto made = Poller::open_descriptors();
+    if (!made) {
+      return fail(made.errc(),
+                  "%s: a poller needs 3 descriptors and the limit is reached; close some or raise "
+                  "ulimit -n",
+                  kCreate);
+    }
+    descriptors = std::move(*made);
+  }
+  const Poller::Config config{(wanted.flags & SRD_POLLER_SHARED) != 0,
+                              wanted.spin_us * std::uint64_t{1000}};
+  *out = new srd_poller(context, config, std::move(descriptors), context.stamp());
+  return 0;
+}
 
 int no_sleep(const char* function, const Poller& poller) noexcept {
   return fail(Errc::not_supported,
@@ -29,33 +47,15 @@ std::span<srd_completion> window(srd_completion* out, std::size_t capacity) noex
 extern "C" {
 
 int srd_poller_create(srd_context* context, const srd_poller_config* config,
-                      srd_poller** out) noexcept try {
-  constexpr const char* kFunction = "srd_poller_create";
-  if (const int status = check_object(kFunction, "context", context); status != 0) return status;
-  if (const int status = check_pointer(kFunction, "out", out); status != 0) return status;
+                      srd_poller** out) noexcept {
+  if (const int status = check_object(kCreate, "context", context); status != 0) return status;
+  if (const int status = check_pointer(kCreate, "out", out); status != 0) return status;
   srd_poller_config wanted = SRD_POLLER_CONFIG_INIT;
-  if (const int status = read_config(kFunction, config, wanted); status != 0) return status;
-  if (const int status = check_flags(kFunction, wanted.flags, SRD_POLLER_SHARED); status != 0) {
+  if (const int status = read_config(kCreate, config, wanted); status != 0) return status;
+  if (const int status = check_flags(kCreate, wanted.flags, SRD_POLLER_SHARED); status != 0) {
     return status;
   }
-  Poller::Descriptors descriptors;
-  if (context->capabilities().can_sleep) {
-    auto made = Poller::open_descriptors();
-    if (!made) {
-      return fail(made.errc(),
-                  "%s: a poller needs 3 descriptors and the limit is reached; close some or raise "
-                  "ulimit -n",
-                  kFunction);
-    }
-    descriptors = std::move(*made);
-  }
-  const Poller::Config own{(wanted.flags & SRD_POLLER_SHARED) != 0,
-                           wanted.spin_us * std::uint64_t{1000}};
-  *out = new srd_poller(*context, own, std::move(descriptors), context->stamp());
-  return 0;
-
-} catch (const std::exception&) {
-  return fail(Errc::no_memory, "srd_poller_create: out of memory");
+  return without_exceptions(kCreate, [&] { return create_poller(*context, wanted, out); });
 }
 
 int srd_poller_destroy(srd_poller* poller) noexcept {

@@ -5,12 +5,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 
 #include "srd/runtime/fork_guard.hpp"
 
 #include "base/error_text.hpp"
 
 namespace srd::runtime {
+
+/// Runs `body`, which allocates; a lack of memory becomes -ENOMEM, as nothing throws across the C
+/// ABI.
+template <class Body>
+int without_exceptions(const char* function, const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception&) {
+    return fail(Errc::no_memory, "%s: out of memory", function);
+  }
+}
 
 /// 0, or -EINVAL: the pointer `name` is NULL.
 inline int check_pointer(const char* function, const char* name, const void* pointer) noexcept {
