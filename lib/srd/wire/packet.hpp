@@ -77,6 +77,8 @@ struct CommonHeader {
   std::uint32_t psn = 0;      // 8: PSN; in ACK the cumulative ack (next expected); else unused
   std::uint32_t tx_time = 0;  // 12
   std::uint32_t check = 0;    // 16: seeded CRC32C, see check.hpp
+
+  bool operator==(const CommonHeader&) const = default;
 };
 
 /// DATA, 40 bytes: one segment.
@@ -88,6 +90,8 @@ struct DataHeader {
   std::uint16_t port = 0;      // 36: channel
   std::uint8_t op = 0;         // 38
   std::uint8_t backlog = 0;    // 39: log8, see backlog_code()
+
+  bool operator==(const DataHeader&) const = default;
 };
 
 inline constexpr std::size_t kDataBytes = 40;
@@ -99,6 +103,8 @@ struct SmallHeader {
   std::uint8_t count = 0;    // 24: 1..64
   std::uint8_t backlog = 0;  // 25
   std::uint16_t bytes = 0;   // 26: payload bytes for flow control: sum of the records' `bytes`
+
+  bool operator==(const SmallHeader&) const = default;
 };
 
 inline constexpr std::size_t kSmallBytes = 28;
@@ -109,6 +115,8 @@ struct SmallRecord {
   std::uint16_t bytes = 0;     // 6
   std::uint8_t op = 0;         // 8
   std::uint8_t reserved[3]{};  // 9: zero
+
+  bool operator==(const SmallRecord&) const = default;
 };
 
 inline constexpr std::size_t kSmallRecordBytes = 12;
@@ -142,6 +150,8 @@ struct AckHeader {
   std::uint16_t host_drops = 0;       // 54: datagrams lost inside the receiving host
   std::uint8_t words = 0;             // 56: 0..16
   std::uint8_t reserved[7]{};         // 57: zero
+
+  bool operator==(const AckHeader&) const = default;
 };
 
 inline constexpr std::size_t kAckBytes = 64;
@@ -179,6 +189,8 @@ struct NackHeader {
   std::uint16_t rej_seq = 0;          // 34: number of this rejection, the first is 1
   std::uint32_t void_psn = 0;         // 36: code voided: first PSN of the mask
   std::uint64_t void_mask = 0;        // 40
+
+  bool operator==(const NackHeader&) const = default;
 };
 
 inline constexpr std::size_t kNackBytes = 48;
@@ -190,6 +202,8 @@ struct ProbeHeader {
   std::uint16_t flags = 0;      // 32: ProbeFlag
   std::uint16_t rej_known = 0;  // 34: all rejections up to here are known
   std::uint8_t backlog = 0;     // 36; 37..39 reserved
+
+  bool operator==(const ProbeHeader&) const = default;
 };
 
 inline constexpr std::size_t kProbeBytes = 40;
@@ -210,6 +224,8 @@ struct ProbeAckHeader {
   std::uint8_t ce = 0;                // 42: 1 = PROBE carried CE
   std::uint8_t echo_slot = 0;         // 43
   std::uint8_t echo_gen_attempt = 0;  // 44; 45..47 reserved
+
+  bool operator==(const ProbeAckHeader&) const = default;
 };
 
 inline constexpr std::size_t kProbeAckBytes = 48;
@@ -257,6 +273,8 @@ struct HelloHeader {
   std::uint32_t echo_time = 0;          // 140: HELLO_ACK
   std::uint32_t hold_time = 0;          // 144: HELLO_ACK: between HELLO's arrival and this
   std::uint8_t reserved[12]{};          // 148
+
+  bool operator==(const HelloHeader&) const = default;
 };
 
 inline constexpr std::size_t kHelloBytes = 160;
@@ -272,6 +290,8 @@ using Cookie = std::array<std::uint8_t, 24>;
 struct RetryHeader {
   Nonce echo_nonce{};  // 20
   Cookie cookie{};     // 36; 60..63 reserved
+
+  bool operator==(const RetryHeader&) const = default;
 };
 
 inline constexpr std::size_t kRetryBytes = 64;
@@ -280,6 +300,8 @@ inline constexpr std::size_t kRetryBytes = 64;
 struct ResetHeader {
   std::uint32_t echo_dst_ctx = 0;  // 20
   std::uint64_t incarnation = 0;   // 24: of the responder
+
+  bool operator==(const ResetHeader&) const = default;
 };
 
 inline constexpr std::size_t kResetBytes = 32;
@@ -288,6 +310,8 @@ inline constexpr std::size_t kResetBytes = 32;
 struct CloseHeader {
   std::uint32_t reason = 0;    // 20
   std::uint32_t next_psn = 0;  // 24: next PSN expected from the other side
+
+  bool operator==(const CloseHeader&) const = default;
 };
 
 inline constexpr std::size_t kCloseBytes = 28;
@@ -297,6 +321,8 @@ struct VoidHeader {
   std::uint16_t count = 0;       // 20: 1..64
   std::uint16_t flags = 0;       // 22: kVoidReport
   std::uint32_t bytes_each = 0;  // 24: their payload bytes, for flow control
+
+  bool operator==(const VoidHeader&) const = default;
 };
 
 inline constexpr std::size_t kVoidBytes = 28;
@@ -309,6 +335,8 @@ struct AbortHeader {
   std::uint32_t chan_seq = 0;   // 24
   std::uint16_t rej_known = 0;  // 28
   std::uint8_t requeue = 0;     // 30: 1 = comes again under a new id, 0 = final; 31 reserved
+
+  bool operator==(const AbortHeader&) const = default;
 };
 
 inline constexpr std::size_t kAbortBytes = 32;
@@ -342,6 +370,8 @@ struct Piggy {
   std::uint8_t echo_gen_attempt = 0;  // 21
   std::uint8_t pressure = 0;          // 22
   std::uint8_t reserved = 0;          // 23
+
+  bool operator==(const Piggy&) const = default;
 };
 
 inline constexpr std::size_t kPiggyBytes = 24;
@@ -350,6 +380,8 @@ inline constexpr std::size_t kPiggyBytes = 24;
 struct RevPath {
   std::uint64_t heard_slots = 0;   // 0
   std::uint16_t last_ack_seq = 0;  // 8
+
+  bool operator==(const RevPath&) const = default;
 };
 
 inline constexpr std::size_t kRevPathBytes = 10;
@@ -358,6 +390,8 @@ inline constexpr std::size_t kRevPathBytes = 10;
 struct RePath {
   std::uint8_t slot = 0;
   std::uint8_t generation = 0;
+
+  bool operator==(const RePath&) const = default;
 };
 
 inline constexpr std::size_t kRePathBytes = 2;
@@ -367,6 +401,8 @@ struct Extensions {
   std::optional<RevPath> rev_path;
   std::optional<RePath> re_path;
   std::optional<Cookie> cookie;
+
+  bool operator==(const Extensions&) const = default;
 };
 
 /// Bytes an extension block with these members takes, 0 if it has none.
