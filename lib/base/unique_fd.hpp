@@ -14,6 +14,9 @@ class UniqueFd {
 
   explicit UniqueFd(int fd) noexcept : fd_(fd) {}
 
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
   UniqueFd& operator=(UniqueFd&& other) noexcept {

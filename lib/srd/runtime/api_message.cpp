@@ -134,7 +134,8 @@ int srd_buffer_segments(const srd_endpoint* endpoint, srd_buffer buffer, srd_iov
   if (!is_on_loan(*endpoint, buffer)) return not_on_loan(kFunction, buffer);
   // A message can have thousands of pieces: the core writes its form of them into the caller's
   // array, where each is then turned into the public form.
-  static_assert(sizeof(srd_iov) == sizeof(Segment) && alignof(srd_iov) == alignof(Segment));
+  static_assert(sizeof(srd_iov) == sizeof(Segment));
+  static_assert(alignof(srd_iov) == alignof(Segment));
   const std::size_t count = endpoint->core().segments(core::MessageId{buffer},
                                                       {reinterpret_cast<Segment*>(out), capacity});
   for (std::size_t i = 0; i < std::min(capacity, count); ++i) {

@@ -2,6 +2,7 @@
 #include "srd/runtime/engine.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace srd::runtime {
@@ -10,7 +11,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const core::Config& config,
                                                std::unique_ptr<PacketIo> io) noexcept {
   auto core = core::Core::create(config, *io);
   if (!core) return core.errc();
-  return std::unique_ptr<Engine>(new Engine(std::move(*core), std::move(io)));
+  std::unique_ptr<Engine> engine(new (std::nothrow) Engine(std::move(*core), std::move(io)));
+  if (engine == nullptr) return Errc::no_memory;
+  return engine;
 }
 
 Engine::Engine(std::unique_ptr<core::Core> core, std::unique_ptr<PacketIo> io) noexcept
