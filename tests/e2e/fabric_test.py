@@ -391,6 +391,16 @@ class Isolation(harness.FabricTest):
             self.skipTest(done.stderr.strip())
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_refusal_says_why_and_exits_with_77(self):
+        script = ('echo 0 >/proc/sys/user/max_user_namespaces;'  # of the new user namespace only
+                  ' exec setpriv --bounding-set=-sys_admin "$0" run -- true')
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "bash", "-c", script, FABRIC],
+                              capture_output=True, text=True, timeout=20, check=False)
+        if "unshare: " in done.stderr and "fabric: " not in done.stderr:
+            self.skipTest(f"no user namespaces here: {done.stderr.strip()}")
+        self.assertEqual(done.returncode, harness.SKIPPED, done.stderr)
+        self.assertRegex(done.stderr, "refuses private namespaces .*--privileged.*max_user_namespaces")
+
     def test_outside_of_private_namespaces_nothing_is_touched(self):
         done = subprocess.run(["unshare", "--mount", "bash", "-c", 'umount /run && exec "$0" up', FABRIC],
                               capture_output=True, text=True, timeout=20, check=False)
