@@ -63,7 +63,7 @@ struct TxDatagram {
   std::uint8_t payload_count = 0;
   Ecn ecn = Ecn::not_ect;
   bool copy = false;         ///< the driver must not reference `payload` after tx_burst returns
-  std::uint64_t cookie = 0;  ///< 0: no TxDone wanted, except for a refusal
+  std::uint64_t cookie = 0;  ///< 0: no TxDone wanted; a refusal is only counted
   Instant not_before{};      ///< pacing; ignored unless Capabilities::pacing
   std::array<Segment, kPayloadSegmentsMax> payload{};
   alignas(8) std::array<std::byte, kHeaderBytesMax> header{};

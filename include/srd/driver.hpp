@@ -41,6 +41,7 @@ struct IoCounters {
   std::uint64_t tx_datagrams = 0, tx_bytes = 0, tx_calls = 0;
   std::uint64_t tx_refused = 0;     ///< datagrams handed back by TxDone with an error
   std::uint64_t rx_host_drops = 0;  ///< dropped by this host before rx_burst (SO_RXQ_OVFL, ring)
+  std::uint64_t rx_starved = 0;     ///< rx_burst calls that found no free receive buffer
   std::uint64_t rx_truncated = 0;   ///< longer than a receive buffer; dropped
   std::uint64_t icmp_errors = 0;    ///< read from error queues
   std::uint64_t gso_fallbacks = 0;  ///< bursts resent singly because a device refused segmentation
@@ -57,7 +58,7 @@ class PathControl {
   /// Errors: no_memory (sockets or table exhausted; the table limit is Capabilities-documented).
   virtual Result<PathId> open_path(DestId dest, std::uint32_t entropy) noexcept = 0;
   /// The reversed way of a datagram that proved genuine (PROTOCOL.md 7): answers leave from the
-  /// local address and port it came to. Errors: no_memory.
+  /// local address and port it came to. Errors: no_memory, not_found (that local port is closed).
   virtual Result<PathId> open_return_path(const RxDatagram& datagram) noexcept = 0;
   /// Ends use for sending. Datagrams still arriving on it are received for at least one second.
   virtual void close_path(PathId path) noexcept = 0;
@@ -94,8 +95,10 @@ class PacketIo : public PathControl {
 
 /// What Driver::open_queue needs.
 struct QueueConfig {
-  Address bind{};                ///< wildcard address and port 0 are allowed
-  std::uint16_t paths = 32;      ///< source ports to spread over (UDP), at most paths_max
+  Address bind{};            ///< wildcard address and port 0 are allowed; family 0: the driver's
+                             ///< default
+  std::uint16_t paths = 32;  ///< source ports to spread over (UDP), at most paths_max; 0: the
+                             ///< driver's default
   std::uint32_t rx_buffers = 0;  ///< 0: the driver's default
   std::uint64_t seed = 0;        ///< feeds entropy choices, so that simulations replay
 };

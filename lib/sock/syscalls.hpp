@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system calls whose refusals the socket drivers must survive, as a replaceable table.
+// Production uses kernel_syscalls(); tests pass a table that fails on purpose, because no kernel at
+// hand refuses on demand ("accepts UDP_SEGMENT, then fails the send").
+#pragma once
+
+#include <sys/socket.h>
+
+#include <ctime>
+
+namespace srd::sock {
+
+struct Syscalls {
+  int (*recvmmsg)(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout);
+  int (*sendmmsg)(int fd, mmsghdr* messages, unsigned count, int flags);
+  int (*setsockopt)(int fd, int level, int name, const void* value, socklen_t bytes);
+};
+
+inline const Syscalls& kernel_syscalls() noexcept {
+  static constexpr Syscalls kTable{&::recvmmsg, &::sendmmsg, &::setsockopt};
+  return kTable;
+}
+
+}  // namespace srd::sock
