@@ -324,7 +324,9 @@ SRD_API const char* srd_last_error(void) SRD_NOEXCEPT;
 enum { SRD_LOG_ERROR = 0, SRD_LOG_WARNING = 1, SRD_LOG_INFO = 2, SRD_LOG_DEBUG = 3 };
 
 /* Where the library's few messages go; default: warnings and worse to standard error. `sink` NULL:
- * nowhere. Environment SRD_LOG=error|warning|info|debug sets the level at start. [A] */
+ * nowhere. Environment SRD_LOG=error|warning|info|debug sets the level at start. When this returns,
+ * the sink before is not in use any more. Messages in excess of 10/s are left out and counted. [A]
+ */
 SRD_API void srd_log_set(int level, void (*sink)(void* user, int level, const char* text),
                          void* user) SRD_NOEXCEPT;
 SRD_API uint32_t srd_version(void) SRD_NOEXCEPT; /* 0x00MMmmpp */

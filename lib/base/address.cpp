@@ -74,6 +74,20 @@ bool parse_scope(std::string_view text, std::uint32_t& out) noexcept {
   return out != 0;
 }
 
+bool is_ipv4_mapped(const srd_address& address) noexcept {
+  static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(address.bytes, kPrefix, sizeof kPrefix) == 0;
+}
+
+// As from_sockaddr() has it: one remote endpoint, one address.
+srd_address to_ipv4(const srd_address& mapped) noexcept {
+  srd_address address{};
+  address.family = 4;
+  address.port = mapped.port;
+  std::memcpy(address.bytes, mapped.bytes + 12, 4);
+  return address;
+}
+
 int parse(const char* text, srd_address& out) noexcept {
   Parts parts;
   if (!split(text, parts)) {
@@ -100,6 +114,7 @@ int parse(const char* text, srd_address& out) noexcept {
                 "link lists them), or the address is not IPv6",
                 text);
   }
+  if (address.family == 6 && is_ipv4_mapped(address)) address = to_ipv4(address);
   out = address;
   return 0;
 }

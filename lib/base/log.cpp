@@ -5,11 +5,15 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+
+#include "base/rate_limit.hpp"
 
 namespace srd {
 namespace {
@@ -40,16 +44,40 @@ int level_from_environment() noexcept {
   return SRD_LOG_WARNING;
 }
 
+constexpr std::uint64_t kBurst = 50;
+constexpr std::uint64_t kIntervalNs = 100'000'000;
+
 struct Log {
   std::atomic<int> level{level_from_environment()};
-  std::mutex mutex;  // keeps `sink` and `user` together
+  // Held while the sink runs, so that none is in use after srd_log_set() has replaced it.
+  // Recursive, because a sink may call srd_log_set().
+  std::recursive_mutex mutex;
   Sink sink = write_to_stderr;
   void* user = nullptr;
+  std::array<RateLimit, kNames.size()> limits{
+      RateLimit{kBurst, kIntervalNs}, RateLimit{kBurst, kIntervalNs},
+      RateLimit{kBurst, kIntervalNs}, RateLimit{kBurst, kIntervalNs}};
 };
 
+// Never destroyed: threads may log while the process ends.
 Log& the_log() noexcept {
-  static Log log;
+  static Log& log = *new Log;
   return log;
+}
+
+std::uint64_t now_ns() noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+thread_local bool in_sink = false;
+
+void pass_on(Log& log, LogLevel level, const char* text) noexcept {
+  if (log.sink == nullptr) return;
+  in_sink = true;
+  log.sink(log.user, static_cast<int>(level), text);
+  in_sink = false;
 }
 
 }  // namespace
@@ -59,20 +87,23 @@ bool is_logged(LogLevel level) noexcept {
 }
 
 void log(LogLevel level, const char* format, ...) noexcept {
-  if (!is_logged(level)) return;
+  if (!is_logged(level) || in_sink) return;
   char text[kLineBytes];
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  Sink sink = nullptr;
-  void* user = nullptr;
-  {
-    const std::lock_guard lock(the_log().mutex);
-    sink = the_log().sink;
-    user = the_log().user;
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  RateLimit& limit = log.limits[static_cast<std::size_t>(level)];
+  if (!limit.take(now_ns())) return;
+  if (const std::uint64_t refused = limit.take_refused(); refused > 0) {
+    char note[kLineBytes];
+    std::snprintf(note, sizeof note, "%llu messages of this level were left out before this one",
+                  static_cast<unsigned long long>(refused));
+    pass_on(log, level, note);
   }
-  if (sink != nullptr) sink(user, static_cast<int>(level), text);
+  pass_on(log, level, text);
 }
 
 }  // namespace srd

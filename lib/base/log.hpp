@@ -18,7 +18,9 @@ enum class LogLevel : int {
 bool is_logged(LogLevel level) noexcept;
 
 /// One message of one line, without a newline; it starts with the object it is about and has units
-/// on its numbers. Cut at 1023 bytes. Any thread.
+/// on its numbers. Cut at 1023 bytes. Of each level at most 50 pass at once and 10/s in the long
+/// run; the next one that passes is preceded by the number left out. Messages of a sink itself are
+/// dropped. Any thread.
 [[gnu::format(printf, 2, 3)]] void log(LogLevel level, const char* format, ...) noexcept;
 
 }  // namespace srd
