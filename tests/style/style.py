@@ -78,6 +78,7 @@ LAYERS = {
     "lib/udp/": {"lib/udp/", "lib/sock/", "lib/base/"} | DRIVER_HEADERS,
     "lib/sim/": {"lib/sim/", "lib/srd/", "lib/base/"} | PUBLIC,
     "apps/": {"apps/"} | PUBLIC,
+    "apps/srd_sim.cpp": {"lib/sim/"} | PUBLIC,
     "examples/": {"examples/"} | PUBLIC,
     "tests/api/": {"tests/api/", "tests/support/"} | PUBLIC,
     "tests/e2e/": {"tests/e2e/", "tests/support/"} | PUBLIC,
