@@ -8,13 +8,51 @@
 #include <string>
 
 #include "base/error_text.hpp"
+#include "base/options.hpp"
+#include "udp/udp_driver.hpp"
 
 namespace srd::runtime {
 namespace {
 
+Result<OpenedDevice> open_udp(const DeviceString& device) {
+  udp::Options wanted;
+  Options options(device.options);
+  std::uint64_t paths = wanted.paths;
+  std::uint64_t rcvbuf_bytes = wanted.rcvbuf_bytes;
+  std::uint64_t sndbuf_bytes = wanted.sndbuf_bytes;
+  std::uint64_t datagram_bytes = wanted.datagram_bytes;
+  options.take_number("paths", 1, udp::kPathsMax, paths);
+  options.take_flag("gso", wanted.gso);
+  options.take_flag("gro", wanted.gro);
+  options.take_flag("ecn", wanted.ecn);
+  options.take_number("rcvbuf_bytes", udp::kSocketBufferBytesMin, udp::kSocketBufferBytesMax,
+                      rcvbuf_bytes);
+  options.take_number("sndbuf_bytes", udp::kSocketBufferBytesMin, udp::kSocketBufferBytesMax,
+                      sndbuf_bytes);
+  options.take_number("datagram_bytes", udp::kDatagramBytesMin, UINT16_MAX, datagram_bytes);
+  const std::string subject = "srd_context_open: device \"" + device.text + "\"";
+  if (const Errc status = options.finish(subject.c_str()); status != Errc::ok) return status;
+  wanted.paths = static_cast<std::uint16_t>(paths);
+  wanted.rcvbuf_bytes = static_cast<std::uint32_t>(rcvbuf_bytes);
+  wanted.sndbuf_bytes = static_cast<std::uint32_t>(sndbuf_bytes);
+  wanted.datagram_bytes = static_cast<std::uint32_t>(datagram_bytes);
+
+  OpenedDevice opened;
+  if (!device.place.empty()) {
+    const auto bind = parse_address(device.place);
+    if (!bind) return bind.errc();
+    opened.queue.bind = *bind;
+  }
+  opened.queue.paths = wanted.paths;
+  auto driver = udp::make_driver(wanted);
+  if (!driver) return driver.errc();
+  opened.driver = std::move(*driver);
+  return opened;
+}
+
 struct Registry {
   std::mutex mutex;
-  std::vector<DriverEntry> entries;
+  std::vector<DriverEntry> entries{{"udp", open_udp}};
 };
 
 Registry& registry() {
