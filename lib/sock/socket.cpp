@@ -68,6 +68,7 @@ Errc setup_error(int error) noexcept {
       return Errc::not_permitted;
     case EMFILE:
     case ENFILE:
+      return Errc::too_many_files;
     case ENOBUFS:
     case ENOSPC:
     case ENOMEM:

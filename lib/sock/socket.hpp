@@ -44,8 +44,8 @@ inline int socket_family(const Address& bind) noexcept {
 }
 
 /// A socket bound to `bind` (family 4 or 6; port 0: any). [::] takes IPv4 as well. Wishes are
-/// optional: `grants` tells. Errors: address_in_use, address_unavailable, not_permitted, no_memory
-/// (descriptors), not_supported (family missing, or a kernel that cannot set DF).
+/// optional: `grants` tells. Errors: address_in_use, address_unavailable, not_permitted, no_memory,
+/// too_many_files, not_supported (family missing, or a kernel that cannot set DF).
 Result<UniqueFd> open_socket(const Syscalls& calls, const Address& bind, const SocketWishes& wishes,
                              SocketGrants& grants) noexcept;
 

@@ -79,8 +79,11 @@ void explain(Errc error, const Address& bind) {
       fail(error, "udp: binding %s is not permitted; ports below 1024 need CAP_NET_BIND_SERVICE",
            where.c_str());
       return;
+    case Errc::too_many_files:
+      fail(error, "udp: out of file descriptors; raise the limit with: ulimit -n 4096");
+      return;
     case Errc::no_memory:
-      fail(error, "udp: out of file descriptors or memory; raise the limit with: ulimit -n 4096");
+      fail(error, "udp: out of memory for sockets or receive buffers");
       return;
     case Errc::not_supported:
       fail(
