@@ -59,9 +59,8 @@ struct Log {
       RateLimit{kBurst, kIntervalNs}, RateLimit{kBurst, kIntervalNs}};
 };
 
-// Never destroyed: threads may log while the process ends.
 Log& the_log() noexcept {
-  static Log& log = *new Log;
+  static Log log;
   return log;
 }
 
