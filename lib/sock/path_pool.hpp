@@ -65,6 +65,7 @@ class PathPool {
   };
 
   PathPool(const Syscalls& calls, const Config& config, SocketObserver& observer) noexcept;
+  ~PathPool() = default;
   PathPool(const PathPool&) = delete;
   PathPool& operator=(const PathPool&) = delete;
 

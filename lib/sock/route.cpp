@@ -22,7 +22,7 @@ Result<Route> RouteProbe::look_up(const Address& to) noexcept {
   // A connected socket keeps its source address when connected anew: dissolve first.
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
-  ::connect(fd.get(), &none, sizeof none);
+  static_cast<void>(::connect(fd.get(), &none, sizeof none));
   if (::connect(fd.get(), &remote.any, remote.bytes) != 0) {
     return errno == EACCES || errno == EPERM ? Errc::not_permitted : Errc::no_route;
   }

@@ -18,7 +18,7 @@ namespace srd::udp {
 namespace {
 
 /// Descriptors that one queue may need: sockets, epoll, route look-ups.
-constexpr std::uint32_t kDescriptorsPerQueue = sock::PathPool::kSocketsMax + 3;
+constexpr rlim_t kDescriptorsPerQueue = sock::PathPool::kSocketsMax + 3;
 
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
   char text[kErrorTextBytes];
@@ -198,8 +198,8 @@ class UdpDriver final : public Driver {
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 2 * kDescriptorsPerQueue) {
       out.push_back(format("only %" PRIu64
                            " file descriptors are allowed and one endpoint may need "
-                           "%" PRIu32 ". Run: ulimit -n 4096",
-                           std::uint64_t{limit.rlim_cur}, kDescriptorsPerQueue));
+                           "%" PRIu64 ". Run: ulimit -n 4096",
+                           std::uint64_t{limit.rlim_cur}, std::uint64_t{kDescriptorsPerQueue}));
     }
     return out;
   }
