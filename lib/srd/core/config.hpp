@@ -30,7 +30,7 @@ struct Limits {
   std::uint16_t partial_messages = 256;  ///< unfinished multi-segment messages per context
   std::uint64_t receive_pool_bytes = 64U << 20;
   std::uint32_t small_bytes = 512;    ///< messages up to this long are copied and may be bundled
-  std::uint32_t bundle_bytes = 1408;  ///< payload area of one SMALL datagram
+  std::uint32_t bundle_bytes = 1152;  ///< payload area of one SMALL datagram, fits every path
   std::uint32_t copy_bytes_max = 64U << 10;  ///< longest send with the copy flag
   std::uint64_t copy_pool_bytes = 16U << 20;
   std::uint32_t datagram_bytes_max = 65507;  ///< cap on the negotiated datagram size

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets that consume a PSN: DATA, SMALL, VOID, ABORT. A PSN is accepted only after its content
+// was: what cannot be stored is either rejected as a message, reliably, or not acknowledged at all.
+// Source: PROTOCOL.md 5.2, 6.
+#include <algorithm>
+#include <bit>
+
+#include "srd/core/impl.hpp"
+
+#include "base/seqno.hpp"
+
+namespace srd::core {
+
+namespace {
+constexpr std::uint32_t kRetryAfterUs = 1000;
+constexpr std::uint32_t kSmallRecordMax = 1408;
+constexpr std::uint32_t kCopyAlwaysBytes = 256;  // cheaper to copy than to pin a receive buffer for
+constexpr std::uint64_t kRxRateSpanNs = 1'000'000;
+}  // namespace
+
+/// Duplicate and window checks. False: nothing more to do with the packet.
+bool Core::Impl::admit_psn(Index index, const Arrival& arrival) noexcept {
+  Ctx& ctx = contexts_[index];
+  const bool probe = (arrival.header.flags & wire::kFlagTailProbe) != 0;
+  switch (ctx.rx.check(arrival.header.psn)) {
+    case RecvWindow::Verdict::fresh:
+      return true;
+    case RecvWindow::Verdict::duplicate:
+      ++ctx.dup_total;
+      ctx.ack.duplicate = true;
+      counters_.rx_duplicates.add();
+      break;
+    case RecvWindow::Verdict::beyond:
+      ctx.ack.beyond = true;
+      counters_.rx_beyond_window.add();
+      break;
+  }
+  if (probe) {
+    ctx.rx.retell_all();
+    ctx.ack.twice = true;
+  }
+  acknowledge_now(index);
+  return false;
+}
+
+/// The PSN's content is dealt with: mark it and decide when the peer hears of it.
+void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t payload_bytes,
+                          bool wants_prompt_ack) noexcept {
+  Ctx& ctx = contexts_[index];
+  const bool ce = arrival.datagram.ecn == Ecn::ce;
+  const bool first_ce = ce && ctx.ce_total == 0;
+  ctx.rx.accept(arrival.header.psn, ce);
+  ctx.rx_total_bytes += payload_bytes;
+  ctx.last_data_ns = arrival.now_ns;
+  if (ce) {
+    ++ctx.ce_total;
+    counters_.rx_ce.add();
+  }
+  const std::uint64_t epoch = arrival.now_ns / 100'000'000;
+  if (epoch != epoch_) {
+    active_before_ = epoch == epoch_ + 1 ? active_now_ : 0;
+    active_now_ = 0;
+    epoch_ = epoch;
+  }
+  if (ctx.active_epoch != epoch_ || active_now_ == 0) {
+    ctx.active_epoch = epoch_;
+    ++active_now_;
+  }
+  AckDuty& ack = ctx.ack;
+  ack.has_echo = true;
+  ack.echo_psn = arrival.header.psn;
+  ack.echo_slot = arrival.header.slot;
+  ack.echo_gen_attempt =
+      static_cast<std::uint8_t>(arrival.header.generation << 4U | arrival.header.attempt);
+  ack.echo_time = arrival.header.tx_time;
+  ack.echo_arrived_ns = arrival.arrived_ns;
+  ack.echo_ce = ce;
+  ack.pending_bytes += payload_bytes + wire::kDataBytes;
+  // Few ACKs at high rates: one per eighth of a millisecond's worth, within the configured bounds.
+  ctx.rx_rate_bytes += payload_bytes;
+  if (arrival.now_ns - ctx.rx_rate_since_ns >= kRxRateSpanNs) {
+    const std::uint64_t per_ms =
+        ctx.rx_rate_bytes * kRxRateSpanNs / (arrival.now_ns - ctx.rx_rate_since_ns);
+    ctx.ack_bytes_threshold = std::clamp<std::uint64_t>(per_ms / 8, config_.timing.ack_bytes_min,
+                                                        config_.timing.ack_bytes_max);
+    ctx.rx_rate_since_ns = arrival.now_ns;
+    ctx.rx_rate_bytes = 0;
+  }
+  const bool probe = (arrival.header.flags & wire::kFlagTailProbe) != 0;
+  if (probe) {
+    ctx.rx.retell_all();
+    ack.twice = true;
+  }
+  if (probe || first_ce || (arrival.header.flags & wire::kFlagAckRequest) != 0 ||
+      ack.pending_bytes >=
+          std::max<std::uint64_t>(ctx.ack_bytes_threshold, config_.timing.ack_bytes_min)) {
+    acknowledge_now(index);
+  } else {
+    acknowledge_soon(index, arrival.now_ns, wants_prompt_ack);
+  }
+  if (ctx.rx.has_hole() || ctx.partials > 0) {
+    ctx.silence.arm(arrival.now_ns, config_.timing.receiver_silence);
+    ctx.silence_probes = 0;
+  } else {
+    ctx.silence.cancel();
+  }
+  advance_tombstones(ctx);
+}
+
+bool Core::Impl::on_data(Index index, Arrival& arrival) noexcept {
+  wire::DataHeader header;
+  const std::span<const std::byte> payload = arrival.bytes.subspan(arrival.payload_offset);
+  const bool first = (arrival.header.flags & wire::kFlagFirst) != 0;
+  const bool last = (arrival.header.flags & wire::kFlagLast) != 0;
+  if (!wire::decode(arrival.bytes, header) || header.msg_off > header.msg_len ||
+      payload.size() > header.msg_len - header.msg_off || first != (header.msg_off == 0) ||
+      last != (header.msg_off + payload.size() == header.msg_len) ||
+      (payload.empty() && header.msg_len != 0)) {
+    counters_.rx_malformed.add();
+    return false;
+  }
+  if (!admit_psn(index, arrival)) return false;
+  const Outcome outcome = accept_segment(index, arrival, header, payload);
+  if (outcome == Outcome::refused) {
+    counters_.rx_no_memory.add();
+    return false;
+  }
+  took_psn(index, arrival, payload.size(), last);
+  return outcome == Outcome::kept;
+}
+
+Core::Impl::Outcome Core::Impl::accept_segment(Index index, const Arrival& arrival,
+                                               const wire::DataHeader& header,
+                                               std::span<const std::byte> payload) noexcept {
+  Ctx& ctx = contexts_[index];
+  const bool whole = payload.size() == header.msg_len;
+  Index at = whole ? kNone : find_partial(index, header.msg_id);
+  if (at == kNone) {
+    const bool too_long = header.msg_len > config_.limits.max_message_bytes;
+    const bool too_many = !whole && ctx.partials >= config_.limits.partial_messages;
+    const bool no_room = pool_used_bytes_ + header.msg_len > config_.limits.receive_pool_bytes;
+    if (too_long || too_many || no_room) {
+      if (!reject(index, header.msg_id, header.port,
+                  too_long ? wire::NackCode::too_long : wire::NackCode::no_resources)) {
+        return Outcome::refused;
+      }
+      if (whole) return Outcome::consumed;
+      const Index mark = open_message(index, header.msg_id, header.msg_len, header.port, true);
+      if (mark != kNone) rx_messages_[mark].state = RxMessage::State::rejected;
+      return Outcome::consumed;
+    }
+    at = open_message(index, header.msg_id, header.msg_len, header.port, !whole);
+    if (at == kNone) return Outcome::refused;
+    charge(rx_messages_[at], header.msg_len);
+    if (!whole) {
+      ++ctx.partials;
+      ctx.reserved_left_bytes += header.msg_len;
+    }
+  }
+  RxMessage& message = rx_messages_[at];
+  if (message.state != RxMessage::State::partial) return Outcome::consumed;
+  if (message.length != header.msg_len || message.received + payload.size() > message.length) {
+    counters_.rx_malformed.add();  // segments that contradict each other; the PSN is spent
+    return Outcome::consumed;
+  }
+  bool kept = false;
+  if (!store_slice(message, arrival, header.msg_off, payload, true, kept)) {
+    if (message.received == 0) {
+      if (!whole) {
+        --ctx.partials;
+        ctx.reserved_left_bytes -= header.msg_len;
+      }
+      free_message(at);
+    }
+    return Outcome::refused;
+  }
+  message.received += static_cast<std::uint32_t>(payload.size());
+  if (!whole) ctx.reserved_left_bytes -= payload.size();
+  if (message.received == message.length) {
+    if (!whole) --ctx.partials;
+    complete_message(at);
+  }
+  return kept ? Outcome::kept : Outcome::consumed;
+}
+
+bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
+  wire::SmallHeader header;
+  std::span<const std::byte> rest = arrival.bytes.subspan(arrival.payload_offset);
+  if (!wire::decode(arrival.bytes, header)) {
+    counters_.rx_malformed.add();
+    return false;
+  }
+  // All records first: a datagram is accepted whole or not at all.
+  std::uint64_t payload_bytes = 0;
+  std::span<const std::byte> scan = rest;
+  for (std::uint32_t i = 0; i < header.count; ++i) {
+    wire::SmallRecord record;
+    const bool fits = wire::decode(scan, record) && record.bytes <= kSmallRecordMax &&
+                      scan.size() - wire::kSmallRecordBytes >= (record.bytes + 3U) / 4 * 4;
+    if (!fits) {
+      counters_.rx_malformed.add();
+      return false;
+    }
+    payload_bytes += record.bytes;
+    scan = scan.subspan(wire::kSmallRecordBytes + (record.bytes + 3U) / 4 * 4);
+  }
+  if (payload_bytes != header.bytes) {
+    counters_.rx_malformed.add();
+    return false;
+  }
+  if (!admit_psn(index, arrival)) return false;
+  if (rx_messages_.free() < header.count || slices_.free() < header.count ||
+      rx_small_.free() < header.count || rx_large_.free() < header.count) {
+    counters_.rx_no_memory.add();
+    return false;
+  }
+  for (std::uint32_t i = 0; i < header.count; ++i) {
+    wire::SmallRecord record;
+    wire::decode(rest, record);
+    const std::span<const std::byte> payload = rest.subspan(wire::kSmallRecordBytes, record.bytes);
+    rest = rest.subspan(wire::kSmallRecordBytes + (record.bytes + 3U) / 4 * 4);
+    if (pool_used_bytes_ + record.bytes > config_.limits.receive_pool_bytes) {
+      // Without room for the rejection this message would be lost: keep it, the pool is soft by one
+      // datagram.
+      if (reject(index, header.msg_id + i, record.port, wire::NackCode::no_resources)) continue;
+    }
+    const Index at = open_message(index, header.msg_id + i, record.bytes, record.port, false);
+    RxMessage& message = rx_messages_[at];
+    charge(message, record.bytes);
+    bool kept = false;
+    store_slice(message, arrival, 0, payload, false, kept);
+    message.received = record.bytes;
+    complete_message(at);
+  }
+  took_psn(index, arrival, payload_bytes, true);
+  return false;
+}
+
+void Core::Impl::on_void(Index index, Arrival& arrival) noexcept {
+  wire::VoidHeader header;
+  if (!wire::decode(arrival.bytes, header)) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  bool any = false;
+  for (std::uint32_t i = 0; i < header.count; ++i) {
+    const std::uint32_t psn = arrival.header.psn + i;
+    if (contexts_[index].rx.check(psn) != RecvWindow::Verdict::fresh) continue;
+    arrival.header.psn = psn;
+    took_psn(index, arrival, header.bytes_each, false);
+    arrival.header.psn -= i;
+    any = true;
+  }
+  if (!any) admit_psn(index, arrival);  // a duplicate: acknowledged at once
+}
+
+void Core::Impl::on_abort(Index index, Arrival& arrival) noexcept {
+  wire::AbortHeader header;
+  if (!wire::decode(arrival.bytes, header)) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  if (!admit_psn(index, arrival)) return;
+  Ctx& ctx = contexts_[index];
+  Index at = find_partial(index, header.msg_id);
+  if (at == kNone) {
+    // No segment arrived yet: one may still be under way and must not open the message.
+    at = open_message(index, header.msg_id, 0, 0, true);
+    if (at == kNone) {
+      counters_.rx_no_memory.add();
+      return;
+    }
+  }
+  RxMessage& message = rx_messages_[at];
+  if (message.state == RxMessage::State::partial && message.length > 0) {
+    --ctx.partials;
+    ctx.reserved_left_bytes -= message.length - message.received;
+  }
+  free_slices(message);
+  charge(message, 0);
+  message.state = RxMessage::State::tombstone;
+  message.abort_psn = arrival.header.psn;
+  ctx.tombstones.push_back(rx_messages_, at);
+  confirm_rejections(ctx, header.rej_known);
+  took_psn(index, arrival, 0, false);
+}
+
+// Once everything older than the ABORT has arrived no segment of its message can come any more.
+void Core::Impl::advance_tombstones(Ctx& ctx) noexcept {
+  while (!ctx.tombstones.empty()) {
+    const Index at = ctx.tombstones.head;
+    if (seq_less_equal(ctx.rx.base(), rx_messages_[at].abort_psn)) return;
+    ctx.tombstones.remove(rx_messages_, at);
+    free_message(at);
+  }
+}
+
+// --- rejections ---
+
+bool Core::Impl::reject(Index index, std::uint32_t msg_id, std::uint16_t port,
+                        wire::NackCode code) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (ctx.rejection_count >= config_.limits.rejections_per_peer) return false;
+  const Index at = rejections_.take();
+  if (at == kNone) return false;
+  Rejection& rejection = rejections_[at];
+  rejection.seq = ++ctx.rej_total;
+  rejection.msg_id = msg_id;
+  rejection.port = port;
+  rejection.code = code;
+  const bool retry =
+      code == wire::NackCode::no_resources || code == wire::NackCode::receiver_not_ready;
+  rejection.retry_after_us = retry ? kRetryAfterUs : 0;
+  ctx.rejections.push_back(rejections_, at);
+  ++ctx.rejection_count;
+  ++ctx.rejections_to_send;
+  counters_.rx_rejected_messages.add();
+  mark_ready(index);
+  return true;
+}
+
+void Core::Impl::confirm_rejections(Ctx& ctx, std::uint16_t known) noexcept {
+  while (!ctx.rejections.empty()) {
+    const Index at = ctx.rejections.head;
+    if (seq_diff16(rejections_[at].seq, known) > 0) return;
+    if (rejections_[at].send) --ctx.rejections_to_send;
+    ctx.rejections.remove(rejections_, at);
+    rejections_.give(at);
+    --ctx.rejection_count;
+  }
+}
+
+// --- storage ---
+
+Index Core::Impl::open_message(Index index, std::uint32_t msg_id, std::uint32_t length,
+                               std::uint16_t port, bool partial) noexcept {
+  const Index at = rx_messages_.take();
+  if (at == kNone) return kNone;
+  RxMessage& message = rx_messages_[at];
+  message.context = message.hash_context = index;
+  message.msg_id = msg_id;
+  message.length = length;
+  message.channel = port;
+  message.handle = peers_[contexts_[index].peer].handle;
+  if (partial) {
+    Index& bucket = partial_hash_[hash_partial(index, msg_id)];
+    message.hash_next = bucket;
+    message.hashed = true;
+    bucket = at;
+    contexts_[index].last_partial = at;
+  }
+  return at;
+}
+
+Index Core::Impl::find_partial(Index index, std::uint32_t msg_id) const noexcept {
+  const Index recent = contexts_[index].last_partial;
+  if (recent != kNone && rx_messages_.is_used(recent) && rx_messages_[recent].hashed &&
+      rx_messages_[recent].context == index && rx_messages_[recent].msg_id == msg_id) {
+    return recent;
+  }
+  for (Index at = partial_hash_[hash_partial(index, msg_id)]; at != kNone;
+       at = rx_messages_[at].hash_next) {
+    if (rx_messages_[at].context == index && rx_messages_[at].msg_id == msg_id) return at;
+  }
+  return kNone;
+}
+
+/// Keeps the payload: in the driver's buffer where that is cheap, else in a copy. False: no memory.
+bool Core::Impl::store_slice(RxMessage& message, const Arrival& arrival, std::uint32_t offset,
+                             std::span<const std::byte> payload, bool may_keep,
+                             bool& kept) noexcept {
+  if (payload.empty()) return true;
+  const bool copy = !may_keep || arrival.datagram.scarce || payload.size() <= kCopyAlwaysBytes;
+  std::size_t done = 0;
+  Index first = kNone, last = kNone;
+  std::uint32_t pieces = 0;
+  while (done < payload.size()) {
+    const Index at = slices_.take();
+    if (at == kNone) break;
+    Slice& slice = slices_[at];
+    std::size_t bytes = payload.size() - done;
+    if (copy) {
+      slice.large_chunk = bytes > rx_small_.block_bytes();
+      BlockPool& pool = slice.large_chunk ? rx_large_ : rx_small_;
+      slice.chunk = pool.take();
+      if (slice.chunk == kNone) {
+        slices_.give(at);
+        break;
+      }
+      bytes = std::min<std::size_t>(bytes, pool.block_bytes());
+      std::byte* memory = pool.data(slice.chunk);
+      std::copy_n(payload.data() + done, bytes, memory);
+      slice.data = memory;
+    } else {
+      slice.data = payload.data();
+      slice.buffer = arrival.datagram.buffer;
+      kept = true;
+    }
+    slice.offset = offset + static_cast<std::uint32_t>(done);
+    slice.bytes = static_cast<std::uint32_t>(bytes);
+    (first == kNone ? first : slices_[last].next) = at;
+    last = at;
+    ++pieces;
+    done += bytes;
+  }
+  if (done < payload.size()) {
+    while (first != kNone) {
+      const Index next = slices_[first].next;
+      if (slices_[first].chunk != kNone) {
+        (slices_[first].large_chunk ? rx_large_ : rx_small_).give(slices_[first].chunk);
+      }
+      slices_.give(first);
+      first = next;
+    }
+    return false;
+  }
+  (message.first == kNone ? message.first : slices_[message.last].next) = first;
+  message.last = last;
+  message.slices += pieces;
+  return true;
+}
+
+}  // namespace srd::core

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ACKs and NACKs do to the sender: datagrams leave flight, paths and window learn, messages
+// complete. An ACK proves only what its bitmaps cover (PROTOCOL.md 5.3); a message completes only
+// when all rejections up to that ACK are known (PROTOCOL.md 6.2).
+#include <algorithm>
+#include <bit>
+
+#include "srd/core/impl.hpp"
+
+#include "base/seqno.hpp"
+
+namespace srd::core {
+
+namespace {
+constexpr std::uint64_t kRttSampleMaxNs = 10'000'000'000;
+constexpr std::uint64_t kRetryAfterMinNs = 10'000, kRetryAfterMaxNs = 1'000'000'000;
+constexpr unsigned kFifoJudgeCount = 256;
+constexpr std::uint64_t kFifoOffNs = 60'000'000'000;
+}  // namespace
+
+void Core::Impl::on_ack(Index index, Arrival& arrival) noexcept {
+  counters_.rx_acks.add();
+  wire::AckHeader ack;
+  std::array<std::uint64_t, wire::kAckWordsMax> received;
+  std::array<std::uint64_t, wire::kAckWordsMax> ce;
+  if (!wire::decode(arrival.bytes, ack, received, ce)) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  AckInfo info;
+  info.cumulative = arrival.header.psn;
+  info.ack_seq = ack.ack_seq;
+  info.rej_total = ack.rej_total;
+  info.limit_units = ack.limit;
+  info.pressure = ack.pressure;
+  info.echo_time = ack.echo_time;
+  info.hold_ns = wire::from_wire_span(arrival.header.tx_time - ack.rx_time);
+  info.echo_slot = ack.echo_slot;
+  info.echo_gen_attempt = ack.echo_gen_attempt;
+  info.bitmap_psn = info.cumulative + static_cast<std::uint32_t>(std::int32_t{ack.bitmap_base});
+  info.received = std::span(received).first(ack.words);
+  info.ce = (ack.flags & wire::kAckCeBitmap) != 0
+                ? std::span<const std::uint64_t>(ce).first(ack.words)
+                : std::span<const std::uint64_t>();
+  if (!apply_ack(index, arrival, info)) return;
+  Ctx& ctx = contexts_[index];
+  on_host_drop_report(ctx, ack.host_drops, arrival.now_ns);
+  on_dup_report(ctx, ack.dup_total, arrival.now_ns);
+}
+
+void Core::Impl::on_piggy(Index index, Arrival& arrival) noexcept {
+  const wire::Piggy& piggy = *arrival.extensions.piggy;
+  AckInfo info;
+  info.cumulative = piggy.cumulative;
+  info.ack_seq = piggy.ack_seq;
+  info.rej_total = piggy.rej_total;
+  info.limit_units = piggy.limit;
+  info.pressure = piggy.pressure;
+  info.echo_time = piggy.echo_time;
+  info.hold_ns = wire::from_wire_span(piggy.hold_time);
+  info.echo_slot = piggy.echo_slot;
+  info.echo_gen_attempt = piggy.echo_gen_attempt;
+  info.bitmap_psn = piggy.cumulative & ~63U;
+  apply_ack(index, arrival, info);
+}
+
+/// False: the ACK is impossible and was dropped.
+bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& info) noexcept {
+  Ctx& ctx = contexts_[index];
+  // Nothing beyond what was sent, nothing so old that it cannot be ours.
+  bool impossible = seq_less(ctx.nxt, info.cumulative) ||
+                    seq_diff(ctx.cumulative, info.cumulative) > std::int32_t{kWindowPsnsMax} ||
+                    (info.bitmap_psn & 63U) != 0;
+  for (std::size_t w = 0; w < info.received.size() && !impossible; ++w) {
+    const std::uint32_t psn = info.bitmap_psn + static_cast<std::uint32_t>(w) * 64;
+    const std::int32_t sendable = seq_diff(ctx.nxt, psn);
+    if (sendable >= 64) continue;
+    const std::uint64_t beyond =
+        sendable <= 0 ? ~std::uint64_t{0} : ~std::uint64_t{0} << static_cast<unsigned>(sendable);
+    impossible = (info.received[w] & beyond) != 0;
+  }
+  if (impossible) {
+    counters_.rx_impossible_acks.add();
+    return false;
+  }
+  // Newest first: only the newest ACK updates limit, pressure and rejection count.
+  const std::int16_t step = ctx.has_ack_seq ? seq_diff16(info.ack_seq, ctx.last_ack_seq) : 1;
+  const bool newest = step > 0;
+  ++ctx.ack_order;
+  if (newest) {
+    if (step > 1 && ctx.has_ack_seq) ctx.gap_order = ctx.ack_order;
+    ctx.last_ack_seq = info.ack_seq;
+    ctx.has_ack_seq = true;
+    if (seq_diff16(info.rej_total, ctx.rej_total_seen) > 0) ctx.rej_total_seen = info.rej_total;
+  }
+  AckTally tally;
+  if (seq_less(ctx.cumulative, info.cumulative)) {
+    for (std::uint32_t psn = ctx.cumulative; psn != info.cumulative; ++psn) {
+      ack_psn(index, psn, false, arrival.now_ns, tally);
+    }
+    ctx.cumulative = info.cumulative;
+  }
+  for (std::size_t w = 0; w < info.received.size(); ++w) {
+    const std::uint32_t first = info.bitmap_psn + static_cast<std::uint32_t>(w) * 64;
+    const std::uint64_t marked = info.ce.empty() ? 0 : info.ce[w] & info.received[w];
+    note_ce(ctx, first, marked, tally);
+    if (seq_less_equal(first + 64, ctx.cumulative)) continue;
+    const std::size_t ring = first / 64 % kWindowWords;
+    ctx.covered[ring] = ctx.ack_order;
+    std::uint64_t fresh = info.received[w] & ~ctx.acked[ring];
+    while (fresh != 0) {
+      const auto bit = static_cast<unsigned>(std::countr_zero(fresh));
+      fresh &= fresh - 1;
+      const std::uint32_t psn = first + bit;
+      if (seq_less(psn, ctx.una) || !seq_less(psn, ctx.nxt)) continue;
+      ack_psn(index, psn, (marked >> bit & 1U) != 0, arrival.now_ns, tally);
+    }
+  }
+  if (newest) update_limit(index, info.limit_units, arrival.now_ns);
+  take_rtt(index, arrival, info, tally);
+  if (tally.datagrams > 0) {
+    ctx.last_progress_ns = arrival.now_ns;
+    ctx.retries = 0;
+    ctx.tail_probe_pending = false;
+    if (newest) ctx.congestion.on_pressure(info.pressure, tally.bytes);
+  }
+  detect_losses(index, arrival.now_ns);
+  if (tally.datagrams > 0) {
+    Congestion::Feedback feedback;
+    feedback.now_ns = arrival.now_ns;
+    feedback.acked_bytes = tally.bytes;
+    feedback.ce_bytes = tally.ce_bytes;
+    feedback.delayed_bytes = tally.delayed_bytes;
+    feedback.base_rtt_ns = ctx.rtt.has_sample() ? ctx.rtt.base_ns() : config_.timing.initial_rtt;
+    feedback.srtt_ns = ctx.rtt.has_sample() ? ctx.rtt.srtt_ns() : config_.timing.initial_rtt;
+    feedback.window_limited = ctx.window_limited;
+    ctx.congestion.on_ack(feedback);
+    ctx.window_limited = false;
+  }
+  advance_una(index);
+  release_parked(index);
+  arm_retry(ctx, arrival.now_ns);
+  if (!ctx.all_paths_open && ctx.initiator && ctx.in_flight_bytes + tally.bytes > (64U << 10)) {
+    open_all_paths(index, arrival.now_ns);
+  }
+  return true;
+}
+
+/// One datagram arrived at the peer.
+void Core::Impl::ack_psn(Index index, std::uint32_t psn, bool ce, std::uint64_t now_ns,
+                         AckTally& tally) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (seq_less(psn, ctx.una)) return;
+  Sent& record = sent(ctx, psn);
+  if (record.state == Sent::State::acked || record.state == Sent::State::none) return;
+  ctx.acked[psn / 64 % kWindowWords] |= std::uint64_t{1} << (psn & 63U);
+  Slot& slot = ctx.paths[record.slot];
+  if (record.state == Sent::State::in_flight) {
+    take_from_flight(ctx, psn);
+  } else {
+    unlink_lost(ctx, psn);  // declared lost too early, and not sent again yet
+    counters_.tx_spurious.add();
+  }
+  record.state = Sent::State::acked;
+  const bool current = record.generation == slot.generation;
+  slot.acked_bytes += record.bytes;
+  slot.rate_bytes += record.bytes;
+  slot.last_ack_ns = now_ns;
+  slot.last_acked_tx_ns = std::max(slot.last_acked_tx_ns, record.tx_ns);
+  slot.loss_ewma *= 31.0 / 32;
+  ctx.rack_tx_ns = std::max(ctx.rack_tx_ns, record.tx_ns);
+  ctx.rack_order = ctx.ack_order;
+  if (current) {
+    if (!slot.has_acked || seq_less(slot.acked_burst, record.burst)) {
+      slot.has_acked = true;
+      slot.acked_burst = record.burst;
+      slot.acked_index = record.burst_index;
+      slot.acked_in_burst = 1;
+    } else if (slot.acked_burst == record.burst) {
+      slot.acked_index = std::max(slot.acked_index, record.burst_index);
+      ++slot.acked_in_burst;
+    }
+    if (record.attempt == 0) {
+      tally.newest_tx_ns[record.slot] = std::max(tally.newest_tx_ns[record.slot], record.tx_ns);
+    }
+    tally.slot_bytes[record.slot] += record.bytes + 64;
+    tally.slots |= std::uint64_t{1} << record.slot;
+  }
+  ++tally.datagrams;
+  tally.bytes += record.bytes;
+  if (ce) tally.ce_bytes += record.bytes;
+  switch (record.kind) {
+    case Sent::Kind::data:
+      message_acked(index, record.message);
+      break;
+    case Sent::Kind::small: {
+      Bundle& bundle = bundles_[record.message];
+      ++bundle.live;
+      for (Index m = bundle.first_message; m != kNone;) {
+        const Index next = tx_messages_[m].bundle_next;
+        message_acked(index, m);
+        m = next;
+      }
+      bundle.live =
+          static_cast<std::uint16_t>(bundle.live - 2);  // the guard above and the datagram
+      drop_bundle_if_dead(record.message);
+      break;
+    }
+    case Sent::Kind::abort:
+    case Sent::Kind::voided:
+      break;
+  }
+}
+
+/// CE marks also come for PSNs acknowledged before; they count for the slot once.
+void Core::Impl::note_ce(Ctx& ctx, std::uint32_t first_psn, std::uint64_t marked,
+                         AckTally& tally) noexcept {
+  while (marked != 0) {
+    const auto bit = static_cast<unsigned>(std::countr_zero(marked));
+    marked &= marked - 1;
+    const std::uint32_t psn = first_psn + bit;
+    // Records below una are gone; their slot is forgotten with them.
+    if (seq_less(psn, ctx.una) || !seq_less(psn, ctx.nxt)) continue;
+    Sent& record = sent(ctx, psn);
+    if (record.ce_noted) continue;
+    record.ce_noted = true;
+    Slot& slot = ctx.paths[record.slot];
+    ++slot.ce_datagrams;
+    slot.ce_ewma += (1.0 - slot.ce_ewma) / 32;
+    tally.ce_slots |= std::uint64_t{1} << record.slot;
+  }
+}
+
+// --- round-trip times ---
+
+// Paths of one network have similar base round trips. A slot opened under load never sees its own
+// without the queue, so its base is bounded by the context's: at most twice that.
+std::uint64_t Core::Impl::slot_base_ns(const Ctx& ctx, std::uint32_t slot) const noexcept {
+  const std::uint64_t base = ctx.rtt.base_ns();
+  if (base == UINT64_MAX) return ctx.paths[slot].rtt.base_ns();
+  return std::min(ctx.paths[slot].rtt.base_ns(),
+                  base + std::max(base, config_.timing.target_delay_min / 4));
+}
+
+void Core::Impl::note_rtt(Ctx& ctx, std::uint32_t slot, std::uint64_t rtt_ns,
+                          std::uint64_t now_ns) noexcept {
+  ctx.rtt.add(rtt_ns, now_ns);
+  ctx.paths[slot].rtt.add(rtt_ns, now_ns);
+}
+
+void Core::Impl::take_rtt(Index index, const Arrival& arrival, const AckInfo& info,
+                          AckTally& tally) noexcept {
+  Ctx& ctx = contexts_[index];
+  // The echo names one copy of one datagram, so retransmissions are no ambiguity.
+  const std::uint64_t arrived = arrival.arrived_ns;
+  const std::uint64_t round = wire::from_wire_span(wire::to_wire_time(arrived) - info.echo_time);
+  const std::uint32_t echo_slot = info.echo_slot;
+  bool echo_used = false;
+  if (tally.datagrams > 0 && echo_slot < ctx.paths.size() && round >= info.hold_ns &&
+      round - info.hold_ns < kRttSampleMaxNs &&
+      (info.echo_gen_attempt >> 4U) == (ctx.paths[echo_slot].generation & 15U)) {
+    note_rtt(ctx, echo_slot, round - info.hold_ns, arrival.now_ns);
+    echo_used = true;
+  }
+  const std::uint64_t hold = std::min(info.hold_ns, kRttSampleMaxNs);
+  for (std::uint64_t rest = tally.slots; rest != 0; rest &= rest - 1) {
+    const auto i = static_cast<std::uint32_t>(std::countr_zero(rest));
+    Slot& slot = ctx.paths[i];
+    // The newest datagram of the slot in this ACK: its time at the receiver is known to within the
+    // ACK's coalescing, exactly for the echoed one.
+    const bool exact = echo_used && i == echo_slot;
+    std::uint64_t rtt = slot.rtt.srtt_ns();
+    if (exact) {
+      rtt = round - info.hold_ns;
+    } else if (tally.newest_tx_ns[i] != 0 && arrived > tally.newest_tx_ns[i] + hold) {
+      rtt = arrived - tally.newest_tx_ns[i] - hold;
+      slot.rtt.add(rtt, arrival.now_ns);
+    }
+    const std::uint64_t base = slot_base_ns(ctx, i);
+    slot.queue_delay_ns = rtt > base ? rtt - base : 0;
+    ctx.congestion.add_delay(slot.queue_delay_ns, tally.slot_bytes[i]);
+    if (slot.queue_delay_ns > ctx.congestion.target_ns())
+      tally.delayed_bytes += tally.slot_bytes[i];
+    if (slot.rate_since_ns == 0) slot.rate_since_ns = arrival.now_ns;
+    const std::uint64_t span = arrival.now_ns - slot.rate_since_ns;
+    if (span >= std::max<std::uint64_t>(slot.rtt.srtt_ns(), 100'000)) {
+      const double rate = static_cast<double>(slot.rate_bytes) / static_cast<double>(span);
+      slot.rate_bytes_per_ns += (rate - slot.rate_bytes_per_ns) / 8;
+      slot.rate_bytes = 0;
+      slot.rate_since_ns = arrival.now_ns;
+    }
+    if ((tally.ce_slots >> i & 1U) == 0) slot.ce_ewma *= 31.0 / 32;
+    ctx.paths.rebalance(i, arrival.now_ns, ctx.congestion.mean_delay_ns(),
+                        static_cast<double>(ctx.congestion.target_ns()));
+  }
+}
+
+// --- limit, una, messages ---
+
+void Core::Impl::update_limit(Index index, std::uint64_t limit_units, std::uint64_t) noexcept {
+  Ctx& ctx = contexts_[index];
+  // The wire carries the low 32 bits of a count that only rises.
+  const auto known = static_cast<std::uint32_t>(ctx.limit_bytes >> wire::kLimitUnitShift);
+  const std::int32_t step = seq_diff(static_cast<std::uint32_t>(limit_units), known);
+  if (step <= 0) return;
+  ctx.limit_bytes += static_cast<std::uint64_t>(step) << wire::kLimitUnitShift;
+  if (ctx.limit_blocked) {
+    ctx.limit_blocked = false;
+    ctx.limit_probe.cancel();
+  }
+}
+
+void Core::Impl::advance_una(Index index) noexcept {
+  Ctx& ctx = contexts_[index];
+  while (ctx.una != ctx.nxt && sent(ctx, ctx.una).state == Sent::State::acked) {
+    ++ctx.una;
+    if (ctx.una % kChunkPsns != 0) continue;
+    Index& chunk = ctx.chunks[(ctx.una - 1) / kChunkPsns % kWindowWords];
+    chunks_.give(chunk);
+    chunk = kNone;
+    ctx.acked[(ctx.una - 1) / 64 % kWindowWords] = 0;
+  }
+  if (ctx.una == ctx.nxt) {
+    // Nothing out: the last chunk rests with the pool, not with an idle peer.
+    Index& chunk = ctx.chunks[ctx.una / kChunkPsns % kWindowWords];
+    if (chunk != kNone) {
+      chunks_.give(chunk);
+      chunk = kNone;
+    }
+  }
+}
+
+void Core::Impl::message_acked(Index index, Index at) noexcept {
+  TxMessage& message = tx_messages_[at];
+  if (message.state != TxMessage::State::active) return;  // rejected meanwhile
+  --message.unacked;
+  if (message.unacked > 0 || message.offset < message.bytes) return;
+  Ctx& ctx = contexts_[index];
+  if (message.bundle == kNone && message.is_multi) --ctx.open_multi;
+  ctx.active.remove(tx_messages_, at);
+  if (seq_diff16(ctx.rej_total_seen, ctx.rej_known) > 0) {
+    message.state = TxMessage::State::parked;
+    message.rej_needed = ctx.rej_total_seen;
+    ctx.parked.push_back(tx_messages_, at);
+    if (!ctx.want_nack_pending) ctx.want_nack.arm(now_ns_, pto_ns(ctx));
+    return;
+  }
+  finish_message(at, Errc::ok);
+}
+
+/// Completions that waited for rejections they might have been.
+void Core::Impl::release_parked(Index index) noexcept {
+  Ctx& ctx = contexts_[index];
+  for (Index at = ctx.parked.head; at != kNone;) {
+    const Index next = tx_messages_[at].next;
+    if (seq_diff16(tx_messages_[at].rej_needed, ctx.rej_known) <= 0) {
+      ctx.parked.remove(tx_messages_, at);
+      finish_message(at, Errc::ok);
+    }
+    at = next;
+  }
+  if (ctx.parked.empty() && seq_diff16(ctx.rej_total_seen, ctx.rej_known) <= 0) {
+    ctx.want_nack.cancel();
+  }
+}
+
+// --- rejections ---
+
+void Core::Impl::on_nack(Index index, Arrival& arrival) noexcept {
+  Ctx& ctx = contexts_[index];
+  wire::NackHeader nack;
+  if (!wire::decode(arrival.bytes, nack)) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  const std::int16_t ahead = seq_diff16(nack.rej_seq, ctx.rej_known);
+  if (ahead <= 0) {
+    ctx.want_confirm = true;  // told again: our confirmation was lost
+    return;
+  }
+  if (ahead > 256) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  const auto bit = static_cast<unsigned>(ahead - 1);
+  if ((ctx.rej_ahead[bit / 64] >> bit % 64 & 1U) != 0) return;
+  ctx.rej_ahead[bit / 64] |= std::uint64_t{1} << bit % 64;
+  while ((ctx.rej_ahead[0] & 1U) != 0) {
+    ++ctx.rej_known;
+    for (std::size_t i = 0; i < 4; ++i) {
+      ctx.rej_ahead[i] = ctx.rej_ahead[i] >> 1U | (i < 3 ? ctx.rej_ahead[i + 1] << 63U : 0);
+    }
+  }
+  if (seq_diff16(ctx.rej_known, ctx.rej_total_seen) > 0) ctx.rej_total_seen = ctx.rej_known;
+  ctx.want_confirm = true;
+  ctx.confirm_due_ns = arrival.now_ns + config_.timing.max_ack_delay;
+  const Index message = find_sent_message(ctx, nack.msg_id);
+  if (message != kNone) message_rejected(index, message, nack, arrival.now_ns);
+  release_parked(index);
+}
+
+Index Core::Impl::find_sent_message(const Ctx& ctx, std::uint32_t msg_id) const noexcept {
+  for (const IndexList* list : {&ctx.parked, &ctx.active}) {
+    for (Index at = list->head; at != kNone; at = tx_messages_[at].next) {
+      if (tx_messages_[at].msg_id == msg_id) return at;
+    }
+  }
+  return kNone;
+}
+
+/// The message was consumed there without delivery. What of it is still out will be consumed
+/// unseen, so those PSNs are voided, the message ends by ABORT and, unless final, comes again under
+/// a new id.
+void Core::Impl::message_rejected(Index index, Index at, const wire::NackHeader& nack,
+                                  std::uint64_t now_ns) noexcept {
+  Ctx& ctx = contexts_[index];
+  TxMessage& message = tx_messages_[at];
+  counters_.tx_rejected_messages.add();
+  if (message.state == TxMessage::State::parked) {
+    ctx.parked.remove(tx_messages_, at);
+  } else {
+    if (message.is_multi) --ctx.open_multi;
+    ctx.active.remove(tx_messages_, at);
+  }
+  if (ctx.current == at) ctx.current = kNone;
+  const bool final = nack.code == wire::NackCode::too_long || nack.code == wire::NackCode::no_port;
+  if (message.is_multi) {
+    void_outstanding(index, at);
+    queue_abort(ctx, message.msg_id, !final);
+  } else if (message.unacked > 0) {
+    void_outstanding(index, at);
+  }
+  message.unacked = 0;
+  if (final) {
+    finish_message(
+        at, nack.code == wire::NackCode::too_long ? Errc::message_too_long : Errc::no_such_port);
+    return;
+  }
+  const std::uint64_t asked = std::clamp<std::uint64_t>(std::uint64_t{nack.retry_after_us} * 1000,
+                                                        kRetryAfterMinNs, kRetryAfterMaxNs);
+  message.rejections = static_cast<std::uint8_t>(std::min(message.rejections + 1, 10));
+  message.retry_at_ns = now_ns + (asked << (message.rejections - 1U) / 2U);
+  message.state = TxMessage::State::waiting;
+  message.context = kNone;
+  message.offset = 0;
+  message.iov_at = 0;
+  message.iov_offset = 0;
+  peers_[ctx.peer].waiting.push_back(tx_messages_, at);
+}
+
+/// PSNs of the message that are not acknowledged carry nothing from now on.
+void Core::Impl::void_outstanding(Index index, Index at) noexcept {
+  Ctx& ctx = contexts_[index];
+  for (std::uint32_t psn = ctx.una; psn != ctx.nxt; ++psn) {
+    Sent& record = sent(ctx, psn);
+    if (record.kind != Sent::Kind::data || record.message != at ||
+        record.state == Sent::State::acked || record.state == Sent::State::none) {
+      continue;
+    }
+    record.kind = Sent::Kind::voided;
+    record.message = kNone;
+    // In flight ones may arrive yet; only if they do not are they sent again, as VOID.
+  }
+}
+
+// --- reports about the peer's host ---
+
+void Core::Impl::on_host_drop_report(Ctx& ctx, std::uint16_t host_drops,
+                                     std::uint64_t now_ns) noexcept {
+  const std::int16_t more = seq_diff16(host_drops, ctx.peer_host_drops);
+  if (more <= 0) return;
+  ctx.peer_host_drops = host_drops;
+  ctx.charge_host_losses += static_cast<std::uint64_t>(more);
+  ctx.congestion.on_host_drops(now_ns);
+}
+
+void Core::Impl::on_dup_report(Ctx& ctx, std::uint16_t dup_total, std::uint64_t now_ns) noexcept {
+  const std::int16_t more = seq_diff16(dup_total, ctx.peer_dup_total);
+  if (more <= 0) return;
+  ctx.peer_dup_total = dup_total;
+  std::uint32_t needless = static_cast<std::uint32_t>(more);
+  const std::uint32_t own = std::min(needless, ctx.own_copies);
+  ctx.own_copies -= own;
+  needless -= own;
+  if (needless == 0) return;
+  counters_.tx_spurious.add(needless);
+  // Reordering, or a retransmission came too early: allow for more (RFC 8985 7.2).
+  const std::uint64_t srtt = std::max<std::uint64_t>(ctx.rtt.srtt_ns(), 1);
+  ctx.reo_ns = std::min(std::max(ctx.reo_ns * 2, srtt / 4), srtt);
+  ctx.fifo_spurious += needless;
+  if (ctx.fifo_losses >= kFifoJudgeCount) {
+    if (ctx.fifo_spurious * 100 > ctx.fifo_losses) {
+      ctx.fifo_enabled = false;
+      ctx.fifo_off_until_ns = now_ns + kFifoOffNs;
+    }
+    ctx.fifo_losses = ctx.fifo_spurious = 0;
+  }
+}
+
+}  // namespace srd::core

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "srd/core/core.hpp"
+
+#include <bit>
+#include <new>
+#include <utility>
+
+#include "srd/core/impl.hpp"
+
+namespace srd::core {
+
+Core::Impl::Impl(const Config& config, PathControl& paths) noexcept
+    : config_(config), path_control_(paths), prng_(config.seed) {
+  for (auto& byte : cookie_key_) byte = static_cast<std::uint8_t>(prng_.next());
+}
+
+bool Core::Impl::create() noexcept {
+  const Limits& limits = config_.limits;
+  const std::uint32_t hash_size = std::bit_ceil(limits.receive_messages);
+  partial_hash_mask_ = hash_size - 1;
+  partial_hash_.reset(new (std::nothrow) Index[hash_size]);
+  peer_events_.reset(new (std::nothrow) PeerEvent[peer_event_capacity()]);
+  lazy_.reset(new (std::nothrow) Index[limits.contexts]);
+  releases_.reset(new (std::nothrow) BufferId[kReleaseRing]);
+  if (!partial_hash_ || !peer_events_ || !lazy_ || !releases_) return false;
+  for (std::uint32_t i = 0; i < hash_size; ++i) partial_hash_[i] = kNone;
+  const auto copy_blocks = [&](std::uint64_t share, std::uint32_t bytes) {
+    return static_cast<std::uint32_t>(limits.copy_pool_bytes / share / bytes);
+  };
+  const auto pool_blocks = [&](std::uint32_t bytes) {
+    return static_cast<std::uint32_t>(limits.receive_pool_bytes / 2 / bytes);
+  };
+  return peers_.create(limits.peers) && contexts_.create(limits.contexts) &&
+         tx_messages_.create(limits.send_messages) && bundles_.create(limits.bundles) &&
+         bundle_memory_.allocate(std::size_t{limits.bundles} * limits.bundle_bytes) &&
+         chunks_.create(limits.sent_chunks) && rx_messages_.create(limits.receive_messages) &&
+         slices_.create(limits.slices) && rejections_.create(limits.rejections) &&
+         copy_pools_[0].create(copy_blocks(4, 1024), 1024) &&
+         copy_pools_[1].create(copy_blocks(4, 8192), 8192) &&
+         copy_pools_[2].create(copy_blocks(2, 65536), 65536) &&
+         rx_small_.create(pool_blocks(512), 512) && rx_large_.create(pool_blocks(2048), 2048) &&
+         deadlines_.create(limits.contexts);
+}
+
+Result<std::unique_ptr<Core>> Core::create(const Config& config, PathControl& paths) noexcept {
+  const Limits& limits = config.limits;
+  const bool valid = limits.peers > 0 && limits.contexts > 0 && limits.contexts <= (1U << 14U) &&
+                     limits.window_psns >= 256 && limits.window_psns <= kWindowPsnsMax &&
+                     std::has_single_bit(limits.window_psns) && limits.paths >= 1 &&
+                     limits.paths <= kSlotsMax && limits.send_messages > 0 &&
+                     limits.receive_messages > 0 && limits.sent_chunks > 0 && limits.slices > 0 &&
+                     limits.small_bytes <= 512 && limits.bundle_bytes >= limits.small_bytes + 12 &&
+                     limits.bundle_bytes <= 1152 && limits.copy_bytes_max <= 65536 &&
+                     limits.max_message_bytes <= limits.receive_pool_bytes / 2 &&
+                     config.incarnation != 0 && config.driver.datagram_bytes_max >= 1232;
+  if (!valid) return Errc::invalid_argument;
+  std::unique_ptr<Impl> impl(new (std::nothrow) Impl(config, paths));
+  if (impl == nullptr || !impl->create()) return Errc::no_memory;
+  std::unique_ptr<Core> core(new (std::nothrow) Core(std::move(impl)));
+  if (core == nullptr) return Errc::no_memory;
+  return core;
+}
+
+Core::Core(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+
+Core::~Core() = default;
+
+void Core::handle_datagrams(Instant now, std::span<const RxDatagram> in) noexcept {
+  impl_->handle_datagrams(now, in);
+}
+
+void Core::handle_tx_done(Instant now, std::span<const TxDone> done) noexcept {
+  impl_->handle_tx_done(now, done);
+}
+
+void Core::handle_timeout(Instant now) noexcept {
+  impl_->handle_timeout(now);
+}
+
+void Core::handle_path_event(Instant now, const PathEvent& event) noexcept {
+  impl_->handle_path_event(now, event);
+}
+
+void Core::handle_host_state(Instant now, std::uint64_t drops, std::uint8_t fill) noexcept {
+  impl_->handle_host_state(now, drops, fill);
+}
+
+Result<PeerId> Core::add_peer(Instant now, const Address& address) noexcept {
+  return impl_->add_peer(now, address);
+}
+
+Errc Core::remove_peer(Instant now, PeerId peer) noexcept {
+  return impl_->remove_peer(now, peer);
+}
+
+Errc Core::send(Instant now, const SendRequest& request) noexcept {
+  return impl_->send(now, request);
+}
+
+Errc Core::release(Instant now, MessageId message) noexcept {
+  return impl_->release(now, message);
+}
+
+void Core::close(Instant now) noexcept {
+  impl_->close(now);
+}
+
+std::size_t Core::poll_transmit(Instant now, std::span<TxDatagram> out) noexcept {
+  return impl_->poll_transmit(now, out);
+}
+
+std::size_t Core::poll_events(std::span<Event> out) noexcept {
+  return impl_->poll_events(out);
+}
+
+std::size_t Core::poll_release(std::span<BufferId> out) noexcept {
+  return impl_->poll_release(out);
+}
+
+Instant Core::next_deadline() const noexcept {
+  return impl_->next_deadline();
+}
+
+bool Core::has_transmit(Instant) const noexcept {
+  return impl_->has_transmit();
+}
+
+bool Core::has_events() const noexcept {
+  return impl_->has_events();
+}
+
+std::size_t Core::segments(MessageId message, std::span<Segment> out) const noexcept {
+  return impl_->segments(message, out);
+}
+
+Result<std::size_t> Core::copy_out(MessageId message, std::uint64_t offset,
+                                   std::span<std::byte> out) const noexcept {
+  return impl_->copy_out(message, offset, out);
+}
+
+const Counters& Core::counters() const noexcept {
+  return impl_->counters_;
+}
+
+bool Core::peer_info(PeerId peer, srd_peer_info& out) const noexcept {
+  return impl_->peer_info(peer, out);
+}
+
+std::size_t Core::path_info(PeerId peer, std::span<srd_path_info> out) const noexcept {
+  return impl_->path_info(peer, out);
+}
+
+}  // namespace srd::core

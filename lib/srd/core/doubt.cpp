@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doubt about a context: RESET hints, lost contexts, restarts, CLOSE. A hint never decides. A
+// restart is proven only when another incarnation answered a HELLO of ours (or confirmed its own)
+// and the old context kept silent for one RTO after a probe. Source: PROTOCOL.md 4.4, 4.5.
+#include <algorithm>
+
+#include "srd/core/impl.hpp"
+#include "srd/wire/check.hpp"
+
+#include "base/seqno.hpp"
+
+namespace srd::core {
+
+namespace {
+constexpr double kResetsPerSecond = 1000;
+constexpr double kResetBurst = 64;
+constexpr std::uint64_t kDoubtPauseRtos = 10;
+}  // namespace
+
+void Core::Impl::send_reset(const Arrival& arrival) noexcept {
+  using wire::PacketType;
+  const PacketType type = arrival.header.type;
+  const bool answerable =
+      type == PacketType::data || type == PacketType::small || type == PacketType::probe;
+  if (!answerable || arrival.bytes.size() < wire::kResetBytes || closing_down_) return;
+  reset_tokens_ = std::min(
+      kResetBurst, reset_tokens_ + static_cast<double>(arrival.now_ns - reset_tokens_at_ns_) *
+                                       1e-9 * kResetsPerSecond);
+  reset_tokens_at_ns_ = arrival.now_ns;
+  if (reset_tokens_ < 1) return;
+  reset_tokens_ -= 1;
+  wire::ResetHeader reset;
+  reset.echo_dst_ctx = arrival.header.dst_ctx;
+  reset.incarnation = config_.incarnation;
+  std::array<std::byte, wire::kResetBytes> packet{};
+  wire::CommonHeader common;
+  common.type = PacketType::reset;
+  common.slot = arrival.header.slot;
+  common.psn = arrival.header.psn;
+  common.tx_time = wire::to_wire_time(arrival.now_ns);
+  wire::encode(packet, common);
+  wire::encode(packet, reset);
+  wire::seal(packet, {}, wire::kUnseeded);
+  queue_one_shot(arrival, packet);
+}
+
+// The sender is not named by a context id: find the context whose remote id is echoed, on a path to
+// that source, with the echoed PSN in flight (or a probe out, whose PSN field is its probe id).
+void Core::Impl::on_reset(Arrival& arrival) noexcept {
+  wire::ResetHeader reset;
+  if (!wire::decode(arrival.bytes, reset)) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  for (Index i = 0; i < contexts_.touched(); ++i) {
+    if (!contexts_.is_used(i)) continue;
+    Ctx& ctx = contexts_[i];
+    if (ctx.state != Context::State::open || ctx.remote_id != reset.echo_dst_ctx || ctx.doubted ||
+        arrival.now_ns < ctx.doubt_again_ns) {
+      continue;
+    }
+    const bool plausible = (ctx.una != ctx.nxt && seq_less_equal(ctx.una, arrival.header.psn) &&
+                            seq_less(arrival.header.psn, ctx.nxt)) ||
+                           arrival.header.psn == ctx.next_probe_id - 1;
+    if (!plausible) continue;
+    ctx.doubt_slot = arrival.header.slot;
+    const Index successor = new_context(ctx.peer, true, arrival.now_ns);
+    if (successor == kNone) return;
+    Ctx& next = contexts_[successor];
+    next.local_nonce = make_nonce();
+    next.serial = next_serial_++;
+    next.hello_pending = true;
+    next.prev_ctx = ctx.remote_id;
+    next.give_up_ns = arrival.now_ns + config_.timing.connect_timeout;
+    next.paths.reset(std::min(config_.limits.paths, kSlotsMax));
+    doubt(i, successor, arrival.now_ns);
+    mark_ready(successor);
+    rearm(successor);
+    return;
+  }
+}
+
+void Core::Impl::doubt(Index index, Index successor, std::uint64_t now_ns) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (ctx.doubted) return;
+  ctx.doubted = true;
+  ctx.successor = successor;
+  ctx.successor_proven = false;
+  ctx.doubted_since_ns = now_ns;
+  ctx.doubt_due_ns = now_ns + rto_ns(ctx);
+  probe_slot(ctx, control_slot(ctx, now_ns));
+  mark_ready(index);
+  rearm(index);
+}
+
+/// `index` got its HELLO_ACK or third leg: what does that say about contexts in doubt?
+void Core::Impl::weigh_successor(Index index, wire::PrevState says, std::uint64_t now_ns) noexcept {
+  const Index peer = contexts_[index].peer;
+  Index next = kNone;
+  for (Index i = peers_[peer].contexts; i != kNone; i = next) {
+    next = contexts_[i].peer_next;
+    if (i == index) continue;
+    Ctx& old = contexts_[i];
+    if (old.state != Context::State::open) continue;
+    const bool other_life = old.remote_incarnation != contexts_[index].remote_incarnation ||
+                            old.remote_endpoint != contexts_[index].remote_endpoint;
+    if (other_life && !old.doubted) doubt(i, index, now_ns);
+    if (!old.doubted || old.successor != index) continue;
+    old.successor_proven = true;
+    if (other_life) {
+      resolve_doubt(i, now_ns);
+    } else if (says == wire::PrevState::unknown) {
+      destroy_context(i, Errc::context_lost, now_ns);
+    } else {
+      end_doubt_alive(i);
+      return;
+    }
+  }
+}
+
+/// The old context had its RTO and another life answered: the restart is proven.
+void Core::Impl::resolve_doubt(Index index, std::uint64_t now_ns) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (!ctx.doubted || !ctx.successor_proven || now_ns < ctx.doubt_due_ns) return;
+  counters_.peer_restarts.add();
+  const Index peer = ctx.peer;
+  destroy_context(index, Errc::peer_restarted, now_ns);
+  announce_peer(peer, Errc::peer_restarted);
+}
+
+/// The old context answered, or the peer says that it lives: nothing fails.
+void Core::Impl::end_doubt_alive(Index index) noexcept {
+  Ctx& ctx = contexts_[index];
+  const Index successor = ctx.successor;
+  ctx.doubted = false;
+  ctx.successor = kNone;
+  ctx.doubt_due_ns = UINT64_MAX;
+  ctx.doubt_again_ns = now_ns_ + kDoubtPauseRtos * rto_ns(ctx);
+  if (ctx.doubt_slot < ctx.paths.size() && ctx.initiator) reroll(index, ctx.doubt_slot, now_ns_);
+  // A successor that was opened only to ask is of no use; one of another life (two servers behind
+  // one address) must not take over either.
+  if (successor != kNone && contexts_.is_used(successor) && contexts_[successor].peer == ctx.peer) {
+    if (contexts_[successor].state == Context::State::open) {
+      contexts_[successor].close_pending = true;
+      mark_ready(successor);
+    } else {
+      destroy_context(successor, Errc::context_lost, now_ns_);
+    }
+  }
+  peers_[ctx.peer].incarnation = ctx.remote_incarnation;
+  choose_preferred(ctx.peer);
+}
+
+void Core::Impl::on_close(Index index, Arrival& arrival) noexcept {
+  wire::CloseHeader close;
+  Ctx& ctx = contexts_[index];
+  if (!wire::decode(arrival.bytes, close)) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  if (arrival.header.type == wire::PacketType::close_ack) {
+    return;  // our side was destroyed when CLOSE left; a late answer has no addressee
+  }
+  // CLOSE must name what it ends exactly: the sender's next PSN is one we know, no blind guess.
+  if (seq_less(arrival.header.psn, ctx.rx.end())) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  const Index peer = ctx.peer;
+  destroy_context(index, Errc::peer_closed, arrival.now_ns);
+  if (peers_[peer].contexts == kNone) {
+    lose_peer(peer, Errc::peer_closed, arrival.now_ns);
+  }
+}
+
+}  // namespace srd::core

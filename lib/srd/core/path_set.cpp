@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "srd/core/path_set.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace srd::core {
+
+namespace {
+// Slack of a slot's share, so that the window and not the sum of the shares is what limits.
+constexpr double kShareSlack = 1.25;
+constexpr double kWeightMin = 1.0 / 16, kWeightMax = 4.0;
+}  // namespace
+
+void PathSet::reset(std::uint32_t slots) noexcept {
+  for (auto& slot : slots_) slot = Slot{};
+  size_ = slots;
+  good_ = busy_ = 0;
+  rotor_ = 0;
+  weight_sum_ = 0.0;
+}
+
+void PathSet::set_state(std::uint32_t slot, SlotState state) noexcept {
+  Slot& s = slots_[slot];
+  if (s.state == state) return;
+  const std::uint64_t bit = std::uint64_t{1} << slot;
+  if (s.state == SlotState::good) {
+    good_ &= ~bit;
+    weight_sum_ -= s.weight;
+  }
+  s.state = state;
+  if (state == SlotState::good) {
+    // A newcomer starts below the average and earns its share.
+    const std::uint32_t others = good_count();
+    s.weight = others == 0 ? 1.0 : 0.5 * weight_sum_ / others;
+    good_ |= bit;
+    weight_sum_ += s.weight;
+  }
+}
+
+void PathSet::note_in_flight(std::uint32_t slot) noexcept {
+  const std::uint64_t bit = std::uint64_t{1} << slot;
+  if (slots_[slot].in_flight_datagrams > 0) {
+    busy_ |= bit;
+  } else {
+    busy_ &= ~bit;
+  }
+}
+
+std::uint64_t PathSet::cap_bytes(std::uint32_t slot, std::uint64_t window_bytes,
+                                 std::uint64_t burst_bytes) const noexcept {
+  const double share = weight_sum_ > 0 ? slots_[slot].weight / weight_sum_ : 1.0;
+  const auto cap =
+      static_cast<std::uint64_t>(kShareSlack * share * static_cast<double>(window_bytes));
+  return std::max(cap, burst_bytes);
+}
+
+std::uint32_t PathSet::choose(std::uint64_t now_ns, std::uint64_t window_bytes,
+                              std::uint64_t burst_bytes, std::uint64_t avoid) noexcept {
+  for (const std::uint64_t candidates : {good_ & ~avoid, good_ & avoid}) {
+    for (std::uint32_t step = 1; step <= size_; ++step) {
+      const std::uint32_t slot = (rotor_ + step) % size_;
+      if ((candidates >> slot & 1U) == 0) continue;
+      const Slot& s = slots_[slot];
+      if (s.blocked_until_ns > now_ns) continue;
+      if (s.in_flight_bytes != 0 &&
+          s.in_flight_bytes + burst_bytes > cap_bytes(slot, window_bytes, burst_bytes)) {
+        continue;
+      }
+      rotor_ = slot;
+      return slot;
+    }
+  }
+  return kSlotsMax;
+}
+
+std::uint32_t PathSet::freshest(std::uint64_t avoid) const noexcept {
+  std::uint32_t best = kSlotsMax;
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    const Slot& s = slots_[i];
+    if (s.path == kNoPath) continue;
+    if (best == kSlotsMax) {
+      best = i;
+      continue;
+    }
+    const Slot& b = slots_[best];
+    // First what need not be avoided, then what is good, then what answered last.
+    const auto rank = [avoid](std::uint32_t index, const Slot& slot) {
+      return std::tuple((avoid >> index & 1U) == 0, slot.state == SlotState::good,
+                        std::max(slot.last_ack_ns, slot.last_heard_ns));
+    };
+    if (rank(i, s) > rank(best, b)) best = i;
+  }
+  return best;
+}
+
+void PathSet::rebalance(std::uint32_t slot, std::uint64_t now_ns, double mean_delay_ns,
+                        double target_ns) noexcept {
+  Slot& s = slots_[slot];
+  if (s.state != SlotState::good || now_ns < s.weight_due_ns) return;
+  s.weight_due_ns = now_ns + std::max<std::uint64_t>(s.rtt.srtt_ns(), 1000);
+  const double excess =
+      std::clamp((static_cast<double>(s.queue_delay_ns) - mean_delay_ns) / target_ns, -1.0, 1.0);
+  const double mean = weight_sum_ / good_count();
+  const double weight =
+      std::clamp(s.weight * (1.0 - 0.25 * excess), kWeightMin * mean, kWeightMax * mean);
+  weight_sum_ += weight - s.weight;
+  s.weight = weight;
+  // Weights are relative; keep them where floating point is exact enough.
+  if (mean < 1e-3 || mean > 1e3) {
+    for (auto& other : slots_) other.weight /= mean;
+    weight_sum_ /= mean;
+  }
+}
+
+}  // namespace srd::core

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers (what the application names) and the life of their contexts: made, merged, chosen,
+// destroyed. Source: PROTOCOL.md 4.
+#include <algorithm>
+
+#include "srd/core/impl.hpp"
+
+#include "base/seqno.hpp"
+
+namespace srd::core {
+
+// --- peers ---
+
+Index Core::Impl::new_peer(const Address& address) noexcept {
+  const Index index = peers_.take();
+  if (index == kNone) return kNone;
+  Peer& peer = peers_[index];
+  const auto dest = path_control_.resolve(address);
+  if (!dest) {
+    peers_.give(index);
+    return kNone;
+  }
+  peer.address = address;
+  peer.dest = *dest;
+  peer.handle = PeerId{index};
+  return index;
+}
+
+Result<PeerId> Core::Impl::add_peer(Instant, const Address& address) noexcept {
+  for (Index i = 0; i < peers_.touched(); ++i) {
+    if (peers_.is_used(i) && same_address(peers_[i].address, address)) {
+      const Index live = live_peer(PeerId{i});
+      if (live == kNone) continue;
+      if (!peers_[i].resolved_by_app) {
+        peers_[i].resolved_by_app = true;
+        peers_[live].handle = PeerId{i};
+      }
+      return PeerId{i};
+    }
+  }
+  if (peers_.free() == 0) return Errc::no_memory;
+  const Index index = new_peer(address);
+  if (index == kNone) return Errc::no_route;
+  peers_[index].resolved_by_app = true;
+  return PeerId{index};
+}
+
+Index Core::Impl::live_peer(PeerId handle) const noexcept {
+  auto index = static_cast<Index>(handle);
+  if (!peers_.is_used(index)) return kNone;
+  while (peers_[index].alias != kNone) index = peers_[index].alias;
+  return index;
+}
+
+Index Core::Impl::find_peer(const wire::EndpointId& id) const noexcept {
+  for (Index i = 0; i < peers_.touched(); ++i) {
+    if (peers_.is_used(i) && peers_[i].alias == kNone && peers_[i].id_known &&
+        peers_[i].endpoint == id) {
+      return i;
+    }
+  }
+  return kNone;
+}
+
+Errc Core::Impl::remove_peer(Instant now, PeerId handle) noexcept {
+  now_ns_ = now.ns;
+  const Index index = live_peer(handle);
+  if (index == kNone) return Errc::not_found;
+  lose_peer(index, Errc::canceled, now.ns);
+  for (Index i = 0; i < peers_.touched(); ++i) {
+    if (i != index && peers_.is_used(i) && live_peer(PeerId{i}) == index) {
+      peers_[i].alias = kNone;
+      path_control_.forget(peers_[i].dest);
+      peers_.give(i);
+    }
+  }
+  path_control_.forget(peers_[index].dest);
+  peers_.give(index);
+  return Errc::ok;
+}
+
+void Core::Impl::drop_peer_if_unused(Index index) noexcept {
+  Peer& peer = peers_[index];
+  if (peer.resolved_by_app || peer.was_up || peer.contexts != kNone || peer.alias != kNone) return;
+  path_control_.forget(peer.dest);
+  peers_.give(index);
+}
+
+// A context became able to send: its peer's identity is known now. Two handles may turn out to be
+// one endpoint, and an incarnation may be new.
+void Core::Impl::learn_identity(Index index, std::uint64_t now_ns) noexcept {
+  Index peer = contexts_[index].peer;
+  const wire::EndpointId& endpoint = contexts_[index].remote_endpoint;
+  const Index known = find_peer(endpoint);
+  if (known != kNone && known != peer) {
+    // The handle that the application resolved survives, so that its name stays valid.
+    const bool keep_known = peers_[known].resolved_by_app && !peers_[peer].resolved_by_app;
+    merge_peers(keep_known ? known : peer, keep_known ? peer : known);
+    peer = keep_known ? known : peer;
+  }
+  peers_[peer].id_known = true;
+  peers_[peer].endpoint = endpoint;
+  peers_[peer].incarnation = contexts_[index].remote_incarnation;
+  weigh_successor(index, contexts_[index].prev_state, now_ns);
+  if (!contexts_.is_used(index)) return;
+  choose_preferred(peer);
+  if (peers_[peer].state != Peer::State::up) {
+    counters_.peers_up.add();
+    peers_[peer].state = Peer::State::up;
+    peers_[peer].was_up = true;
+    peers_[peer].hello_tries = 0;
+    announce_peer(peer, Errc::ok);
+  }
+}
+
+void Core::Impl::merge_peers(Index into, Index from) noexcept {
+  Peer& target = peers_[into];
+  Peer& source = peers_[from];
+  while (source.contexts != kNone) {
+    const Index context = source.contexts;
+    source.contexts = contexts_[context].peer_next;
+    contexts_[context].peer = into;
+    contexts_[context].peer_next = target.contexts;
+    target.contexts = context;
+  }
+  while (!source.queue.empty()) {
+    const Index message = source.queue.pop_front(tx_messages_);
+    target.queue.push_back(tx_messages_, message);
+  }
+  while (!source.waiting.empty()) {
+    const Index message = source.waiting.pop_front(tx_messages_);
+    target.waiting.push_back(tx_messages_, message);
+  }
+  while (!source.bundles.empty()) {
+    const Index bundle = source.bundles.pop_front(bundles_);
+    target.bundles.push_back(bundles_, bundle);
+  }
+  target.queued_messages += source.queued_messages;
+  target.backlog_bytes += source.backlog_bytes;
+  target.was_up |= source.was_up;
+  if (source.state == Peer::State::up) target.state = Peer::State::up;
+  source.queued_messages = 0;
+  source.backlog_bytes = 0;
+  source.id_known = false;
+  source.preferred = kNone;
+  source.alias = into;
+}
+
+// New messages go to the open context that the smaller endpoint id initiated, the newest of them;
+// both sides judge alike. The others drain. Source: PROTOCOL.md 4.6 (succession).
+void Core::Impl::choose_preferred(Index index) noexcept {
+  Peer& peer = peers_[index];
+  const bool mine_counts = config_.endpoint_id < peer.endpoint;
+  Index best = kNone;
+  for (Index i = peer.contexts; i != kNone; i = contexts_[i].peer_next) {
+    const Ctx& ctx = contexts_[i];
+    if (ctx.state != Context::State::open || ctx.close_pending ||
+        ctx.remote_incarnation != peer.incarnation) {
+      continue;
+    }
+    if (best == kNone) {
+      best = i;
+      continue;
+    }
+    const Ctx& champion = contexts_[best];
+    const bool right_side = ctx.initiator == mine_counts;
+    const bool champion_right = champion.initiator == mine_counts;
+    if (right_side != champion_right ? right_side : seq_less(champion.serial, ctx.serial)) {
+      best = i;
+    }
+  }
+  peer.preferred = best;
+  for (Index i = peer.contexts; i != kNone; i = contexts_[i].peer_next) {
+    Ctx& ctx = contexts_[i];
+    if (ctx.state != Context::State::open) continue;
+    const bool draining = i != best;
+    if (draining && !ctx.draining) ctx.give_up_ns = now_ns_ + config_.timing.drained_context_life;
+    if (!draining) ctx.give_up_ns = UINT64_MAX;
+    ctx.draining = draining;
+    rearm(i);
+  }
+  if (best != kNone) mark_ready(best);
+}
+
+void Core::Impl::announce_peer(Index index, Errc status) noexcept {
+  const std::uint32_t capacity = peer_event_capacity();
+  if (peer_event_count_ == capacity) return;  // an application that polls no events misses some
+  peer_events_[(peer_event_head_ + peer_event_count_) % capacity] = {peers_[index].handle, status};
+  ++peer_event_count_;
+}
+
+void Core::Impl::lose_peer(Index index, Errc why, std::uint64_t now_ns) noexcept {
+  Peer& peer = peers_[index];
+  while (peer.contexts != kNone) destroy_context(peer.contexts, why, now_ns);
+  fail_queued(index, why);
+  const bool was_up = peer.state == Peer::State::up;
+  peer.state = Peer::State::lost;
+  if (was_up) counters_.peers_lost.add();
+  if (why != Errc::canceled) announce_peer(index, why);
+}
+
+void Core::Impl::fail_queued(Index index, Errc why) noexcept {
+  Peer& peer = peers_[index];
+  while (!peer.queue.empty()) finish_message(peer.queue.pop_front(tx_messages_), why);
+  while (!peer.waiting.empty()) finish_message(peer.waiting.pop_front(tx_messages_), why);
+  while (!peer.bundles.empty()) {
+    const Index bundle = peer.bundles.pop_front(bundles_);
+    ++bundles_[bundle].live;  // keeps it while its messages end
+    for (Index m = bundles_[bundle].first_message; m != kNone;) {
+      const Index next = tx_messages_[m].bundle_next;
+      finish_message(m, why);
+      m = next;
+    }
+    --bundles_[bundle].live;
+    drop_bundle_if_dead(bundle);
+  }
+  peer.queued_messages = 0;
+  peer.backlog_bytes = 0;
+}
+
+// --- contexts ---
+
+Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) noexcept {
+  const Index index = contexts_.take();
+  if (index == kNone) return kNone;
+  Ctx& ctx = contexts_[index];
+  ctx.initiator = initiator;
+  ctx.peer = peer;
+  ctx.peer_next = peers_[peer].contexts;
+  peers_[peer].contexts = index;
+  // Index and salt: packets for an earlier life of the slot fail here or, at the latest, at the
+  // check.
+  do {
+    ctx.local_id = static_cast<std::uint32_t>(prng_.below(1U << 12U)) << 20U | index << 6U;
+  } while (ctx.local_id == 0);
+  ctx.created_ns = ctx.last_heard_ns = now_ns;
+  ctx.first_psn = ctx.una = ctx.nxt = ctx.cumulative = static_cast<std::uint32_t>(prng_.next());
+  ctx.full_check = config_.full_check;
+  ctx.chunks.fill(kNone);
+  ctx.next_msg_id = static_cast<std::uint32_t>(prng_.next());
+  if (initiator)
+    peers_[peer].state =
+        peers_[peer].state == Peer::State::up ? Peer::State::up : Peer::State::connecting;
+  counters_.peers_active.set(contexts_.used());
+  return index;
+}
+
+/// Ends a context. Messages of which any packet was sent end with `why`; unsent ones stay queued
+/// for the next context. Errc::ok: nothing of it was ever used.
+void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) noexcept {
+  Ctx& ctx = contexts_[index];
+  const Index peer = ctx.peer;
+  if (ctx.state == Context::State::half_open) --half_open_;
+  ctx.current = kNone;
+  fail_started(index, why);
+  for (std::uint32_t psn = ctx.una; psn != ctx.nxt; ++psn) {
+    const Sent& record = sent(ctx, psn);
+    if (record.kind == Sent::Kind::small && record.message != kNone &&
+        record.state != Sent::State::acked) {
+      --bundles_[record.message].live;
+      drop_bundle_if_dead(record.message);
+    }
+  }
+  for (Index& chunk : ctx.chunks) {
+    if (chunk != kNone) chunks_.give(chunk);
+    chunk = kNone;
+  }
+  // Partial messages of this context can never complete.
+  for (Index m = 0; m < rx_messages_.touched(); ++m) {
+    if (!rx_messages_.is_used(m) || rx_messages_[m].context != index) continue;
+    RxMessage& message = rx_messages_[m];
+    message.context = kNone;
+    if (message.state == RxMessage::State::partial || message.state == RxMessage::State::rejected ||
+        message.state == RxMessage::State::tombstone) {
+      free_message(m);
+    }
+  }
+  while (!ctx.rejections.empty()) rejections_.give(ctx.rejections.pop_front(rejections_));
+  close_paths(ctx);
+  if (ctx.ready) ready_.remove(contexts_, index);
+  for (std::uint32_t i = 0; i < lazy_count_; ++i) {
+    if (lazy_[i] == index) lazy_[i--] = lazy_[--lazy_count_];
+  }
+  deadlines_.set(index, kNever);
+  Index* link = &peers_[peer].contexts;
+  while (*link != index) link = &contexts_[*link].peer_next;
+  *link = ctx.peer_next;
+  if (peers_[peer].preferred == index) peers_[peer].preferred = kNone;
+  for (Index i = peers_[peer].contexts; i != kNone; i = contexts_[i].peer_next) {
+    if (contexts_[i].successor == index) {
+      contexts_[i].successor = kNone;
+      contexts_[i].doubted = false;
+      contexts_[i].doubt_due_ns = UINT64_MAX;
+    }
+  }
+  contexts_.give(index);
+  if (touched_ == index) touched_ = kNone;
+  counters_.peers_active.set(contexts_.used());
+  if (peers_[peer].preferred == kNone && peers_[peer].contexts != kNone) choose_preferred(peer);
+  if (peers_[peer].contexts == kNone) {
+    if (peers_[peer].state == Peer::State::connecting) peers_[peer].state = Peer::State::idle;
+    const bool queued = !peers_[peer].queue.empty() || !peers_[peer].bundles.empty() ||
+                        !peers_[peer].waiting.empty();
+    const bool goes_on = why == Errc::peer_restarted || why == Errc::context_lost;
+    if (queued && goes_on) start_context(now_ns, peer);
+    drop_peer_if_unused(peer);
+  }
+}
+
+void Core::Impl::fail_started(Index index, Errc why) noexcept {
+  Ctx& ctx = contexts_[index];
+  for (IndexList* list : {&ctx.active, &ctx.parked}) {
+    while (!list->empty()) finish_message(list->pop_front(tx_messages_), why);
+  }
+}
+
+void Core::Impl::close(Instant now) noexcept {
+  now_ns_ = now.ns;
+  closing_down_ = true;
+  for (Index i = 0; i < contexts_.touched(); ++i) {
+    if (!contexts_.is_used(i)) continue;
+    if (contexts_[i].state == Context::State::open) contexts_[i].close_pending = true;
+    mark_ready(i);
+  }
+}
+
+// --- what can be read ---
+
+bool Core::Impl::peer_info(PeerId handle, srd_peer_info& out) const noexcept {
+  const Index index = live_peer(handle);
+  if (index == kNone) return false;
+  const Peer& peer = peers_[index];
+  const std::size_t struct_bytes = out.struct_bytes;
+  out = srd_peer_info{};
+  out.struct_bytes = struct_bytes;
+  out.address = peers_[static_cast<Index>(handle)].address;
+  out.state = static_cast<std::uint32_t>(peer.state);
+  out.queued_messages = peer.queued_messages;
+  out.hello_tries = peer.hello_tries;
+  const Index context = peer.preferred != kNone ? peer.preferred : peer.contexts;
+  if (context == kNone) return true;
+  const Ctx& ctx = contexts_[context];
+  out.paths = ctx.paths.size();
+  out.datagram_bytes = ctx.datagram_bytes;
+  out.in_flight_datagrams = ctx.in_flight_datagrams;
+  out.in_flight_bytes = ctx.in_flight_bytes;
+  out.window_bytes = ctx.congestion.window_bytes();
+  out.rate_bytes_per_s = static_cast<std::uint64_t>(ctx.congestion.rate() * 1e9);
+  out.rtt_min_ns = ctx.rtt.has_sample() ? ctx.rtt.base_ns() : 0;
+  out.rtt_ns = ctx.rtt.srtt_ns();
+  out.rtt_var_ns = ctx.rtt.variation_ns();
+  return true;
+}
+
+std::size_t Core::Impl::path_info(PeerId handle, std::span<srd_path_info> out) const noexcept {
+  const Index index = live_peer(handle);
+  if (index == kNone) return 0;
+  const Peer& peer = peers_[index];
+  const Index context = peer.preferred != kNone ? peer.preferred : peer.contexts;
+  if (context == kNone) return 0;
+  const Ctx& ctx = contexts_[context];
+  for (std::uint32_t i = 0; i < ctx.paths.size() && i < out.size(); ++i) {
+    const Slot& slot = ctx.paths[i];
+    srd_path_info& info = out[i];
+    info = srd_path_info{};
+    info.slot = i;
+    switch (slot.state) {
+      case SlotState::closed:
+        info.state = SRD_PATH_CLOSED;
+        break;
+      case SlotState::untried:
+        info.state = SRD_PATH_UNTRIED;
+        break;
+      case SlotState::good:
+        info.state = SRD_PATH_GOOD;
+        break;
+      case SlotState::suspect:
+        info.state = SRD_PATH_SUSPECT;
+        break;
+    }
+    info.generation = slot.generation;
+    if (slot.path != kNoPath) path_control_.describe_path(slot.path, info.local, info.remote);
+    info.tx_datagrams = slot.tx_datagrams;
+    info.tx_bytes = slot.tx_bytes;
+    info.acked_bytes = slot.acked_bytes;
+    info.lost_datagrams = slot.lost_datagrams;
+    info.retransmits = slot.retransmits;
+    info.ce_datagrams = slot.ce_datagrams;
+    info.rerolls = slot.rerolls;
+    info.rx_datagrams = slot.rx_datagrams;
+    info.rtt_min_ns = slot.rtt.base_ns() == UINT64_MAX ? 0 : slot.rtt.base_ns();
+    info.rtt_ns = slot.rtt.srtt_ns();
+    info.in_flight_bytes = slot.in_flight_bytes;
+    info.rate_bytes_per_s = static_cast<std::uint64_t>(slot.rate_bytes_per_ns * 1e9);
+  }
+  return ctx.paths.size();
+}
+
+}  // namespace srd::core

@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes out next: contexts in turn; within one, control packets, then lost datagrams, then
+// short messages, then segments. Datagrams leave in bursts of one slot and one size, which a driver
+// can hand to the device as one unit. Source: PROTOCOL.md 7.3, 8.
+#include <algorithm>
+
+#include "srd/core/impl.hpp"
+#include "srd/wire/check.hpp"
+
+#include "base/seqno.hpp"
+
+namespace srd::core {
+
+namespace {
+constexpr std::uint32_t kPsnReserve = 64;  // PSNs kept free for ABORT
+constexpr std::uint64_t kRefusedPauseNs = 100'000;
+constexpr std::uint32_t kContextQuantum =
+    128;  // datagrams of one context before the next has its turn
+
+// Cookies: message index + 1 above the PSN; contexts are found through the message or the tag.
+constexpr std::uint64_t kContextCookie = std::uint64_t{1} << 63U;
+
+std::uint64_t data_cookie(Index message, std::uint32_t generation, std::uint32_t psn) {
+  return std::uint64_t{generation & 0x7ffU} << 52U | (std::uint64_t{message} + 1) << 32U | psn;
+}
+
+std::uint64_t context_cookie(Index context, std::uint32_t psn) {
+  return kContextCookie | std::uint64_t{context} << 32U | psn;
+}
+}  // namespace
+
+std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) noexcept {
+  now_ns_ = now.ns;
+  scratch_used_ = 0;
+  for (; one_shots_sent_ > 0; --one_shots_sent_) {
+    path_control_.close_path(one_shots_[--one_shot_count_].path);
+  }
+  std::size_t n = 0;
+  while (n < out.size() && one_shots_sent_ < one_shot_count_) {
+    OneShot& shot = one_shots_[one_shot_count_ - 1 - one_shots_sent_];
+    ++one_shots_sent_;
+    TxDatagram& datagram = out[n++];
+    datagram = TxDatagram{};
+    datagram.path = shot.path;
+    datagram.copy = true;
+    datagram.payload[0] = {shot.packet.data(), shot.bytes, kNoRegion};
+    datagram.payload_count = 1;
+  }
+  // One round over the ready contexts; each that sent something stays in the ring.
+  for (std::uint32_t round = contexts_.used(); n < out.size() && !ready_.empty() && round > 0;
+       --round) {
+    const Index index = ready_.pop_front(contexts_);
+    contexts_[index].ready = false;
+    const std::uint32_t life = contexts_.generation(index);
+    const std::size_t quota = std::min<std::size_t>(out.size() - n, kContextQuantum);
+    const std::size_t sent_now = transmit(index, now.ns, out.subspan(n, quota));
+    n += sent_now;
+    if (!contexts_.is_used(index) || contexts_.generation(index) != life) continue;
+    if (sent_now > 0) mark_ready(index);
+    rearm(index);
+  }
+  for (std::size_t i = 0; i < n; ++i) counters_.tx_bytes.add(out[i].bytes());
+  counters_.tx_datagrams.add(n);
+  return n;
+}
+
+std::size_t Core::Impl::transmit(Index index, std::uint64_t now_ns,
+                                 std::span<TxDatagram> out) noexcept {
+  std::size_t n = transmit_control(index, now_ns, out);
+  if (!contexts_.is_used(index) || contexts_[index].state != Context::State::open) return n;
+  Ctx& ctx = contexts_[index];
+  // An ACK that can ride on payload waits for it; what did not ride is sent after.
+  if (!can_ride(ctx) || !has_payload_to_send(ctx)) {
+    n += transmit_acks(index, now_ns, out.subspan(n));
+  }
+  n += transmit_tail_probe(index, now_ns, out.subspan(n));
+  n += transmit_lost(index, now_ns, out.subspan(n));
+  n += transmit_small(index, now_ns, out.subspan(n));
+  n += transmit_data(index, now_ns, out.subspan(n));
+  if (n < out.size()) n += transmit_acks(index, now_ns, out.subspan(n));
+  if (ctx.window_limited && ctx.initiator) explore(index, now_ns);
+  return n;
+}
+
+// --- window and bursts ---
+
+bool Core::Impl::has_payload_to_send(const Ctx& ctx) const noexcept {
+  const Peer& peer = peers_[ctx.peer];
+  return !ctx.draining && (!peer.bundles.empty() || !peer.queue.empty() || ctx.current != kNone);
+}
+
+bool Core::Impl::window_allows(const Ctx& ctx, std::uint64_t bytes) const noexcept {
+  if (ctx.in_flight_datagrams == 0) return true;
+  return ctx.in_flight_bytes + bytes <= ctx.congestion.window_bytes();
+}
+
+std::uint64_t Core::Impl::burst_bytes(const Ctx& ctx) const noexcept {
+  // As much as the current rate sends in burst_span: spread first, amortise second
+  // (PROTOCOL.md 7.3).
+  const auto at_rate = static_cast<std::uint64_t>(ctx.congestion.rate() *
+                                                  static_cast<double>(config_.timing.burst_span));
+  const std::uint64_t most = std::min<std::uint64_t>(
+      std::uint64_t{config_.driver.tx_burst_segments_max} * ctx.datagram_bytes,
+      config_.driver.tx_burst_bytes_max);
+  const std::uint64_t quarter = ctx.congestion.window_bytes() / 4;
+  return std::max<std::uint64_t>(std::min({at_rate, most, quarter}), ctx.payload_bytes);
+}
+
+/// Chooses slot and length of the next burst. No datagrams: the window, the slots, pacing or an
+/// outage say no, and whoever changes that makes the context ready again.
+Core::Impl::Burst Core::Impl::start_burst(Ctx& ctx, std::uint64_t now_ns, std::uint64_t next_bytes,
+                                          std::uint64_t avoid) noexcept {
+  Burst burst;
+  if (!window_allows(ctx, next_bytes)) {
+    ctx.window_limited = true;
+    return burst;
+  }
+  const std::uint64_t gap = ctx.congestion.pacing_gap_ns(ctx.rtt.srtt_ns());
+  if (gap > 0 && now_ns < ctx.pace_next_ns) {
+    ctx.window_limited = true;
+    ctx.pace_due_ns = ctx.pace_next_ns;
+    return burst;
+  }
+  const std::uint64_t window = ctx.congestion.window_bytes();
+  const std::uint64_t bytes = burst_bytes(ctx);
+  // A lone message stays with the slot that answered last; spraying pays only when several are out.
+  if (ctx.in_flight_datagrams == 0 && avoid == 0) {
+    const std::uint32_t slot = control_slot(ctx, now_ns);
+    if (slot < kSlotsMax && ctx.paths.is_good(slot) && ctx.paths[slot].blocked_until_ns <= now_ns) {
+      burst.slot = slot;
+    }
+  }
+  if (burst.slot == kSlotsMax) burst.slot = ctx.paths.choose(now_ns, window, bytes, avoid);
+  if (burst.slot == kSlotsMax) {
+    ctx.window_limited = true;
+    for (std::uint32_t i = 0; i < ctx.paths.size(); ++i) {
+      if (ctx.paths[i].blocked_until_ns > now_ns) {
+        ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, ctx.paths[i].blocked_until_ns);
+      }
+    }
+    return burst;
+  }
+  if (gap > 0) ctx.pace_next_ns = now_ns + gap;
+  burst.datagrams = static_cast<std::uint32_t>(
+      gap > 0 ? 1 : std::max<std::uint64_t>(bytes / ctx.payload_bytes, 1));
+  ++ctx.paths[burst.slot].burst;
+  ctx.congestion.on_burst_sent();
+  return burst;
+}
+
+// --- datagrams ---
+
+void Core::Impl::start_datagram(const Ctx& ctx, std::uint32_t slot, wire::PacketType type,
+                                std::uint8_t flags, std::uint32_t psn, std::uint64_t now_ns,
+                                TxDatagram& out) noexcept {
+  out.path = ctx.paths[slot].path;
+  out.header_bytes = 0;
+  out.payload_count = 0;
+  out.ecn = Ecn::not_ect;
+  out.copy = false;
+  out.cookie = 0;
+  out.not_before = Instant{};
+  wire::CommonHeader common;
+  common.type = type;
+  common.flags =
+      static_cast<std::uint8_t>(flags | (ctx.full_check ? unsigned{wire::kFlagFullCheck} : 0U));
+  common.slot = static_cast<std::uint8_t>(slot);
+  common.generation = ctx.paths[slot].generation & 15U;
+  common.dst_ctx = ctx.remote_id;
+  common.psn = psn;
+  common.tx_time = wire::to_wire_time(now_ns);
+  wire::encode(out.header, common);
+}
+
+void Core::Impl::finish_datagram(const Ctx& ctx, TxDatagram& out) noexcept {
+  wire::seal(std::span(out.header).first(out.header_bytes),
+             std::span(out.payload).first(out.payload_count), ctx.tx_seed);
+}
+
+/// Puts an assigned PSN on the wire as the next datagram of a burst.
+void Core::Impl::emit_sent(Index index, std::uint32_t psn, Burst& burst, std::uint64_t now_ns,
+                           std::uint8_t flags, TxDatagram& out) noexcept {
+  Ctx& ctx = contexts_[index];
+  Sent& record = sent(ctx, psn);
+  Slot& slot = ctx.paths[burst.slot];
+  if (record.state == Sent::State::lost) {
+    unlink_lost(ctx, psn);
+    if (record.unsent) {
+      record.unsent = false;  // refused by the device, or never tried: no retransmission
+    } else {
+      if (record.attempt < 15) ++record.attempt;
+      ++slot.retransmits;
+      counters_.tx_retransmits.add();
+    }
+  }
+  record.slot = static_cast<std::uint8_t>(burst.slot);
+  record.generation = slot.generation;
+  record.tx_ns = now_ns;
+  record.burst = slot.burst;
+  record.burst_index = burst.index++;
+  --burst.datagrams;
+  put_in_flight(ctx, psn, burst.slot);
+  write_sent(index, psn, flags, now_ns, out);
+  slot.last_tx_ns = ctx.last_tx_ns = now_ns;
+  ++slot.tx_datagrams;
+  slot.tx_bytes += out.bytes();
+  if (ctx.retry_timer.due_ns == UINT64_MAX) arm_retry(ctx, now_ns);
+}
+
+void Core::Impl::write_sent(Index index, std::uint32_t psn, std::uint8_t flags,
+                            std::uint64_t now_ns, TxDatagram& out) noexcept {
+  Ctx& ctx = contexts_[index];
+  const Sent& record = sent(ctx, psn);
+  using wire::PacketType;
+  wire::Extensions extensions;
+  const bool carries = record.kind == Sent::Kind::data || record.kind == Sent::Kind::small;
+  if (carries) {
+    const std::size_t used = record.kind == Sent::Kind::data
+                                 ? wire::kDataBytes + record.bytes
+                                 : wire::kSmallBytes + bundles_[record.message].bytes;
+    attach_extensions(index, now_ns, ctx.datagram_bytes - used, extensions);
+  }
+  const std::size_t extension = wire::extension_bytes(extensions);
+  if (extension > 0) flags |= wire::kFlagExtension;
+  PacketType type = PacketType::data;
+  std::size_t fixed = wire::kDataBytes;
+  const std::uint8_t backlog = wire::backlog_code(peers_[ctx.peer].backlog_bytes);
+  wire::DataHeader data;
+  switch (record.kind) {
+    case Sent::Kind::data: {
+      const TxMessage& message = tx_messages_[record.message];
+      data.msg_id = message.msg_id;
+      data.msg_len = static_cast<std::uint32_t>(message.bytes);
+      data.msg_off = record.offset;
+      data.port = message.channel;
+      data.backlog = backlog;
+      if (record.offset == 0) flags |= wire::kFlagFirst;
+      if (record.offset + record.bytes == message.bytes) flags |= wire::kFlagLast;
+      break;
+    }
+    case Sent::Kind::small:
+      type = PacketType::small;
+      fixed = wire::kSmallBytes;
+      break;
+    case Sent::Kind::abort:
+      type = PacketType::abort;
+      fixed = wire::kAbortBytes;
+      break;
+    case Sent::Kind::voided:
+      type = PacketType::void_psns;
+      fixed = wire::kVoidBytes;
+      break;
+  }
+  start_datagram(ctx, record.slot, type, flags, psn, now_ns, out);
+  out.header[3] = static_cast<std::byte>((record.generation & 15U) << 4U | record.attempt);
+  out.ecn = ctx.ecn && carries ? Ecn::ect0 : Ecn::not_ect;
+  const std::span<std::byte> header(out.header);
+  switch (record.kind) {
+    case Sent::Kind::data:
+      wire::encode(header, data);
+      attach_payload(tx_messages_[record.message], record, out);
+      break;
+    case Sent::Kind::small: {
+      const Bundle& bundle = bundles_[record.message];
+      wire::SmallHeader small;
+      small.msg_id = bundle.msg_id;
+      small.count = static_cast<std::uint8_t>(bundle.count);
+      small.backlog = backlog;
+      small.bytes = bundle.payload_bytes;
+      wire::encode(header, small);
+      out.payload[0] = {bundle_data(record.message), bundle.bytes, kNoRegion};
+      out.payload_count = 1;
+      out.copy = true;
+      out.cookie = context_cookie(index, psn);
+      break;
+    }
+    case Sent::Kind::abort: {
+      wire::AbortHeader abort;
+      abort.msg_id = record.offset;
+      abort.rej_known = ctx.rej_known;
+      abort.requeue = record.requeue ? 1 : 0;
+      wire::encode(header, abort);
+      out.cookie = context_cookie(index, psn);
+      break;
+    }
+    case Sent::Kind::voided: {
+      wire::VoidHeader filler;
+      filler.count = 1;
+      filler.bytes_each = record.bytes;
+      wire::encode(header, filler);
+      out.cookie = context_cookie(index, psn);
+      break;
+    }
+  }
+  if (extension > 0) wire::encode_extensions(header.subspan(fixed), extensions);
+  out.header_bytes = static_cast<std::uint8_t>(fixed + extension);
+  if (record.kind == Sent::Kind::data) {
+    TxMessage& message = tx_messages_[record.message];
+    out.cookie = data_cookie(record.message, tx_messages_.generation(record.message), psn);
+    if (config_.driver.tx_async) ++message.tx_pending;
+  }
+  finish_datagram(ctx, out);
+}
+
+void Core::Impl::attach_payload(const TxMessage& message, const Sent& record,
+                                TxDatagram& out) noexcept {
+  std::uint32_t left = record.bytes, offset = record.iov_offset;
+  for (std::size_t i = record.iov_at; left > 0; ++i, offset = 0) {
+    const Segment& piece = message.iov[i];
+    const std::uint32_t bytes = std::min(left, piece.bytes - offset);
+    if (bytes == 0) continue;
+    out.payload[out.payload_count++] = {piece.data + offset, bytes, piece.region};
+    left -= bytes;
+  }
+}
+
+// --- what was lost ---
+
+std::size_t Core::Impl::transmit_lost(Index index, std::uint64_t now_ns,
+                                      std::span<TxDatagram> out) noexcept {
+  Ctx& ctx = contexts_[index];
+  std::size_t n = 0;
+  Burst burst;
+  while (n < out.size() && ctx.lost.count > 0) {
+    const std::uint32_t psn = ctx.lost.head;
+    const Sent& record = sent(ctx, psn);
+    if (!window_allows(ctx, record.bytes)) {
+      ctx.window_limited = true;
+      break;
+    }
+    if (burst.datagrams == 0) {
+      burst = start_burst(ctx, now_ns, record.bytes, std::uint64_t{1} << record.slot);
+      if (burst.datagrams == 0) break;
+    }
+    emit_sent(index, psn, burst, now_ns, 0, out[n++]);
+  }
+  return n;
+}
+
+/// Tail and RTO probes: the oldest datagram that is out goes again, on another slot, and asks for a
+/// full answer. It is neither lost nor counted again in flight.
+std::size_t Core::Impl::transmit_tail_probe(Index index, std::uint64_t now_ns,
+                                            std::span<TxDatagram> out) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (!ctx.tail_probe_pending || out.empty()) return 0;
+  ctx.tail_probe_pending = false;
+  if (ctx.in_flight_datagrams == 0 && ctx.lost.count == 0) return 0;
+  std::uint32_t psn = ctx.una;
+  while (psn != ctx.nxt && sent(ctx, psn).state == Sent::State::acked) ++psn;
+  if (psn == ctx.nxt) return 0;
+  const std::uint8_t flags = wire::kFlagAckRequest | wire::kFlagTailProbe;
+  Sent& record = sent(ctx, psn);
+  const std::uint32_t slot = another_slot(ctx, record.slot);
+  if (slot == kSlotsMax) return 0;
+  if (record.state == Sent::State::in_flight) {
+    take_from_flight(ctx, psn);
+    push_lost(ctx, psn, true);
+    ++ctx.own_copies;
+  }
+  Burst burst;
+  burst.slot = slot;
+  burst.datagrams = 1;
+  ++ctx.paths[slot].burst;
+  emit_sent(index, psn, burst, now_ns, flags, out[0]);
+  return 1;
+}
+
+// --- new messages ---
+
+std::size_t Core::Impl::transmit_small(Index index, std::uint64_t now_ns,
+                                       std::span<TxDatagram> out) noexcept {
+  Ctx& ctx = contexts_[index];
+  Peer& peer = peers_[ctx.peer];
+  std::size_t n = 0;
+  Burst burst;
+  while (n < out.size() && !peer.bundles.empty() && may_send_new(ctx)) {
+    const Index at = peer.bundles.head;
+    Bundle& bundle = bundles_[at];
+    if (!within_limit(ctx, bundle.payload_bytes, now_ns) || !has_psn_room(ctx, 1 + kPsnReserve))
+      break;
+    if (!window_allows(ctx, bundle.payload_bytes)) {
+      ctx.window_limited = true;
+      break;
+    }
+    if (burst.datagrams == 0) {
+      burst = start_burst(ctx, now_ns, bundle.payload_bytes, 0);
+      if (burst.datagrams == 0) break;
+    }
+    if (!lease_psn(ctx)) {
+      note_blocked(ctx, now_ns);
+      break;
+    }
+    peer.bundles.remove(bundles_, at);
+    bundle.msg_id = ctx.next_msg_id;
+    for (Index m = bundle.first_message; m != kNone; m = tx_messages_[m].bundle_next) {
+      TxMessage& message = tx_messages_[m];
+      message.msg_id = ctx.next_msg_id++;
+      message.state = TxMessage::State::active;
+      message.context = index;
+      message.unacked = 1;
+      message.offset = message.bytes;
+      ctx.active.push_back(tx_messages_, m);
+      --peer.queued_messages;
+      peer.backlog_bytes -= message.bytes;
+    }
+    ++bundle.live;
+    const std::uint32_t psn = assign_psn(ctx, Sent::Kind::small, at, bundle.payload_bytes);
+    emit_sent(index, psn, burst, now_ns, 0, out[n++]);
+  }
+  return n;
+}
+
+/// Length of the next segment: a full payload, less at the end of the message or where more than
+/// two pieces of the application's memory would meet.
+std::uint32_t Core::Impl::next_segment(const Ctx& ctx, const TxMessage& message) const noexcept {
+  const std::uint64_t left = message.bytes - message.offset;
+  auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, ctx.payload_bytes));
+  if (message.iov_count <= kPayloadSegmentsMax) return most;
+  std::uint32_t reach = 0;
+  std::size_t pieces = 0;
+  std::uint32_t offset = message.iov_offset;
+  for (std::size_t i = message.iov_at; i < message.iov_count && pieces < kPayloadSegmentsMax;
+       ++i, offset = 0) {
+    const std::uint32_t bytes = message.iov[i].bytes - offset;
+    if (bytes == 0) continue;
+    reach += bytes;
+    ++pieces;
+  }
+  return std::min(most, reach);
+}
+
+/// Assigns the next segment of `message` to a PSN.
+std::uint32_t Core::Impl::cut_segment(Ctx& ctx, Index at, std::uint32_t bytes) noexcept {
+  TxMessage& message = tx_messages_[at];
+  const std::uint32_t psn = assign_psn(ctx, Sent::Kind::data, at, bytes);
+  Sent& record = sent(ctx, psn);
+  record.offset = static_cast<std::uint32_t>(message.offset);
+  record.iov_at = message.iov_at;
+  record.iov_offset = message.iov_offset;
+  message.offset += bytes;
+  ++message.unacked;
+  std::uint32_t left = bytes;
+  while (left > 0) {
+    const std::uint32_t rest = message.iov[message.iov_at].bytes - message.iov_offset;
+    if (left < rest) {
+      message.iov_offset += left;
+      break;
+    }
+    left -= rest;
+    ++message.iov_at;
+    message.iov_offset = 0;
+  }
+  return psn;
+}
+
+/// The message to cut next: the one begun, else the next in the queue if it may begin.
+Index Core::Impl::current_message(Index index) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (ctx.current != kNone) return ctx.current;
+  Peer& peer = peers_[ctx.peer];
+  if (ctx.draining || peer.queue.empty()) return kNone;
+  // Queued before the peer's limit was known.
+  while (!peer.queue.empty() && tx_messages_[peer.queue.head].bytes > ctx.remote_max_message) {
+    const Index too_long = peer.queue.pop_front(tx_messages_);
+    --peer.queued_messages;
+    peer.backlog_bytes -= tx_messages_[too_long].bytes;
+    finish_message(too_long, Errc::message_too_long);
+  }
+  if (peer.queue.empty()) return kNone;
+  const Index at = peer.queue.head;
+  TxMessage& message = tx_messages_[at];
+  message.is_multi = message.bytes > next_segment(ctx, message);
+  if (message.is_multi && ctx.open_multi >= ctx.partial_limit) return kNone;
+  peer.queue.remove(tx_messages_, at);
+  message.msg_id = ctx.next_msg_id++;
+  message.state = TxMessage::State::active;
+  message.context = index;
+  message.unacked = 0;
+  if (message.is_multi) ++ctx.open_multi;
+  ctx.active.push_back(tx_messages_, at);
+  ctx.current = at;
+  return at;
+}
+
+std::size_t Core::Impl::transmit_data(Index index, std::uint64_t now_ns,
+                                      std::span<TxDatagram> out) noexcept {
+  Ctx& ctx = contexts_[index];
+  std::size_t n = 0;
+  Burst burst;
+  while (n < out.size() && may_send_new(ctx)) {
+    const Index at = current_message(index);
+    if (at == kNone) break;
+    TxMessage& message = tx_messages_[at];
+    const std::uint32_t bytes = next_segment(ctx, message);
+    if (!within_limit(ctx, bytes, now_ns) || !has_psn_room(ctx, 1 + kPsnReserve)) break;
+    if (!window_allows(ctx, bytes)) {
+      ctx.window_limited = true;
+      break;
+    }
+    if (burst.datagrams == 0) {
+      burst = start_data_burst(ctx, message, bytes, now_ns);
+      if (burst.datagrams == 0) break;
+    }
+    if (!lease_psn(ctx)) {
+      note_blocked(ctx, now_ns);
+      break;
+    }
+    const std::uint32_t psn = cut_segment(ctx, at, bytes);
+    if (message.offset == message.bytes) {
+      ctx.current = kNone;
+      --peers_[ctx.peer].queued_messages;
+    }
+    peers_[ctx.peer].backlog_bytes -= bytes;
+    emit_sent(index, psn, burst, now_ns, 0, out[n++]);
+  }
+  return n;
+}
+
+Core::Impl::Burst Core::Impl::start_data_burst(Ctx& ctx, TxMessage& message, std::uint32_t bytes,
+                                               std::uint64_t now_ns) noexcept {
+  // One-path messages stay where they began while that slot is good.
+  std::uint64_t avoid = 0;
+  if (message.one_path && message.one_path_slot != 0xff &&
+      ctx.paths.is_good(message.one_path_slot)) {
+    avoid = ~(std::uint64_t{1} << message.one_path_slot);
+    const Slot& slot = ctx.paths[message.one_path_slot];
+    const std::uint64_t cap = ctx.congestion.window_bytes();
+    if (slot.in_flight_bytes + bytes > cap) {
+      ctx.window_limited = true;
+      return {};
+    }
+  }
+  Burst burst = start_burst(ctx, now_ns, bytes, avoid);
+  if (message.one_path && burst.slot != kSlotsMax) {
+    message.one_path_slot = static_cast<std::uint8_t>(burst.slot);
+  }
+  return burst;
+}
+
+// During an outage only probes go out; while hosts nap nothing is gained by filling queues.
+bool Core::Impl::may_send_new(const Ctx& ctx) const noexcept {
+  return !closing_down_ && !ctx.close_pending && ctx.retries <= 2 && ctx.paths.good_count() > 0 &&
+         !(ctx.doubted && ctx.successor != kNone);
+}
+
+bool Core::Impl::within_limit(Ctx& ctx, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  if (ctx.assigned_bytes + bytes <= ctx.limit_bytes) return true;
+  if (!ctx.limit_blocked) {
+    ctx.limit_blocked = true;
+    ctx.limit_probe.arm(now_ns, std::max<std::uint64_t>(4 * ctx.rtt.srtt_ns(), 1'000'000));
+  }
+  return false;
+}
+
+/// A shared table is exhausted: try again soon.
+void Core::Impl::note_blocked(Ctx& ctx, std::uint64_t now_ns) noexcept {
+  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, now_ns + kRefusedPauseNs);
+}
+
+/// ABORT takes a fresh PSN and waits in the lost list like anything that must go out.
+void Core::Impl::queue_abort(Ctx& ctx, std::uint32_t msg_id, bool requeue) noexcept {
+  if (!has_psn_room(ctx, 1) || !lease_psn(ctx)) {
+    // The receiver keeps its mark for the message until the context ends; the PSN space is full
+    // anyway.
+    return;
+  }
+  const std::uint32_t psn = assign_psn(ctx, Sent::Kind::abort, kNone, 0);
+  Sent& record = sent(ctx, psn);
+  record.offset = msg_id;
+  record.requeue = requeue;
+  record.unsent = true;
+  push_lost(ctx, psn, false);
+}
+
+// --- what the device says ---
+
+void Core::Impl::handle_tx_done(Instant now, std::span<const TxDone> done) noexcept {
+  now_ns_ = now.ns;
+  for (const TxDone& report : done) {
+    if (report.cookie == 0) continue;
+    const auto psn = static_cast<std::uint32_t>(report.cookie);
+    Index context = kNone;
+    if ((report.cookie & kContextCookie) != 0) {
+      context = static_cast<Index>(report.cookie >> 32U & 0xfffffU);
+    } else {
+      const Index at = static_cast<Index>(report.cookie >> 32U & 0xfffffU) - 1;
+      if (!tx_messages_.is_used(at) ||
+          (tx_messages_.generation(at) & 0x7ffU) != (report.cookie >> 52U & 0x7ffU)) {
+        continue;
+      }
+      TxMessage& message = tx_messages_[at];
+      context = message.context;
+      if (config_.driver.tx_async && message.tx_pending > 0) {
+        --message.tx_pending;
+        if (message.tx_pending == 0 && message.state == TxMessage::State::done) report_message(at);
+      }
+    }
+    if (report.status != Errc::ok) refused(context, psn, now.ns);
+  }
+}
+
+/// A refused datagram was never sent: back to the front, no loss, no attempt; its slot rests a
+/// moment.
+void Core::Impl::refused(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept {
+  counters_.tx_refused.add();
+  if (index == kNone || !contexts_.is_used(index)) return;
+  Ctx& ctx = contexts_[index];
+  if (seq_less(psn, ctx.una) || !seq_less(psn, ctx.nxt)) return;
+  Sent& record = sent(ctx, psn);
+  if (record.state != Sent::State::in_flight) return;
+  ctx.paths[record.slot].blocked_until_ns = now_ns + kRefusedPauseNs;
+  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, now_ns + kRefusedPauseNs);
+  take_from_flight(ctx, psn);
+  record.unsent = true;
+  push_lost(ctx, psn, true);
+  rearm(index);
+}
+
+}  // namespace srd::core
