@@ -57,7 +57,7 @@ struct Event {
   std::uint16_t channel = 0;
   Errc status = Errc::ok;  ///< peer: ok = up
   PeerId peer = kNoPeer;
-  std::uint32_t segment_count = 0;  ///< message
+  std::uint32_t segment_count = 0;  ///< message: its pieces; 0 if it is empty
   std::uint64_t user_data = 0;      ///< send_done
   std::uint64_t bytes = 0;
   const std::byte* data = nullptr;  ///< message: its first piece

@@ -189,7 +189,7 @@ std::size_t Core::Impl::poll_events(std::span<Event> out) noexcept {
     event.peer = message.handle;
     event.channel = message.channel;
     event.bytes = message.length;
-    event.segment_count = std::max(message.slices, 1U);
+    event.segment_count = message.slices;
     event.data = message.first == kNone ? nullptr : slices_[message.first].data;
     event.message =
         MessageId{(std::uint64_t{rx_messages_.generation(at)} << 32U) | (std::uint64_t{at} + 1)};

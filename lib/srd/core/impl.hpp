@@ -280,6 +280,7 @@ class Core::Impl {
   void slot_timers(Index index, std::uint64_t now_ns) noexcept;
   void judge_slot_loss(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept;
   void close_paths(Ctx& ctx) noexcept;
+  void retire_path(PathId path) noexcept;
   void explore(Index index, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t heard_slots(const Ctx& ctx, std::uint64_t now_ns) const noexcept;
 
@@ -431,7 +432,9 @@ class Core::Impl {
 
   std::array<OneShot, kOneShots> one_shots_{};  // answers without a context
   std::size_t one_shot_count_ = 0;
-  std::size_t one_shots_sent_ = 0;  // handed out; their paths are closed at the next call
+  std::size_t one_shots_sent_ = 0;      // handed out; their paths are closed at the next call
+  std::array<PathId, 1024> retired_{};  // paths to close at the next poll_transmit()
+  std::size_t retired_count_ = 0;
   static constexpr std::size_t kScratchBlocks = 256, kScratchBytes = 320;
   // Copied payloads of control packets; valid until the next poll_transmit().
   std::array<std::array<std::byte, kScratchBytes>, kScratchBlocks> scratch_{};

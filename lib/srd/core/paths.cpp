@@ -65,9 +65,18 @@ void Core::Impl::open_all_paths(Index index, std::uint64_t now_ns) noexcept {
   mark_ready(index);
 }
 
+/// Closes a path once the datagrams that the current poll_transmit() returns are sent.
+void Core::Impl::retire_path(PathId path) noexcept {
+  if (retired_count_ == retired_.size()) {
+    path_control_.close_path(path);  // costs at most datagrams that count as lost
+    return;
+  }
+  retired_[retired_count_++] = path;
+}
+
 void Core::Impl::close_paths(Ctx& ctx) noexcept {
   for (std::uint32_t i = 0; i < ctx.paths.size(); ++i) {
-    if (ctx.paths[i].path != kNoPath) path_control_.close_path(ctx.paths[i].path);
+    if (ctx.paths[i].path != kNoPath) retire_path(ctx.paths[i].path);
     ctx.paths[i].path = kNoPath;
   }
 }
@@ -122,7 +131,7 @@ void Core::Impl::reroll(Index index, std::uint32_t slot_index, std::uint64_t now
   if (slot.state == SlotState::good && ctx.paths.good_count() <= 1) return;
   counters_.path_rerolls.add();
   ++slot.rerolls;
-  if (slot.path != kNoPath) path_control_.close_path(slot.path);
+  if (slot.path != kNoPath) retire_path(slot.path);
   slot.path = kNoPath;
   ctx.paths.set_state(slot_index, SlotState::closed);
   slot.generation = static_cast<std::uint8_t>((slot.generation + 1U) & 15U);
@@ -202,7 +211,7 @@ void Core::Impl::adopt_return_path(Index index, const Arrival& arrival) noexcept
   if (!path) return;
   const bool fresh = slot.path == kNoPath;
   if (!fresh) {
-    path_control_.close_path(slot.path);
+    retire_path(slot.path);
     ctx.paths.set_state(arrival.header.slot, SlotState::closed);
     ++slot.rerolls;
   }

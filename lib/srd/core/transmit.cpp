@@ -32,9 +32,9 @@ std::uint64_t context_cookie(Index context, std::uint32_t psn) {
 std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) noexcept {
   now_ns_ = now.ns;
   scratch_used_ = 0;
-  for (; one_shots_sent_ > 0; --one_shots_sent_) {
-    path_control_.close_path(one_shots_[--one_shot_count_].path);
-  }
+  for (; one_shots_sent_ > 0; --one_shots_sent_) retire_path(one_shots_[--one_shot_count_].path);
+  // What the last call returned has been sent by now.
+  while (retired_count_ > 0) path_control_.close_path(retired_[--retired_count_]);
   std::size_t n = 0;
   while (n < out.size() && one_shots_sent_ < one_shot_count_) {
     OneShot& shot = one_shots_[one_shot_count_ - 1 - one_shots_sent_];

@@ -19,7 +19,7 @@ constexpr std::size_t kCheckEnd = kCheckOffset + sizeof(std::uint32_t);
 bool covers_payload(const std::byte* packet) noexcept {
   const auto type = static_cast<PacketType>(load_le<std::uint8_t>(packet) & 15);
   const auto flags = load_le<std::uint8_t>(packet + 1);
-  return (flags & kFlagFullCheck) != 0 || (type != PacketType::data && type != PacketType::small);
+  return (flags & kFlagFullCheck) != 0 || type != PacketType::data;
 }
 
 // CRC of `covered` with its check field taken as zero.
