@@ -79,6 +79,18 @@ TEST(WireCheckTest, ControlPacketsAreCoveredInAnyForm) {
   EXPECT_FALSE(verify(bytes, kAckBytes, 77)) << "the bitmap is not covered";
 }
 
+TEST(WireCheckTest, RecordsOfSmallAreCoveredInAnyForm) {
+  std::array<std::byte, kSmallBytes + 16> bytes{};
+  CommonHeader common;
+  common.type = PacketType::small;
+  encode(bytes, common);
+  const Segment rest{bytes.data() + kSmallBytes, 16};
+  seal(std::span(bytes).first(kSmallBytes), std::span(&rest, 1), 77);
+  EXPECT_TRUE(verify(bytes, kSmallBytes, 77));
+  bytes.back() ^= std::byte{1};
+  EXPECT_FALSE(verify(bytes, kSmallBytes, 77));
+}
+
 TEST(WireCheckTest, PayloadInPiecesEqualsPayloadInOne) {
   std::vector<std::byte> bytes(kDataBytes + 1000);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);

@@ -189,12 +189,15 @@ TEST(PacketTest, SmallRecordSurvives) {
 
 TEST(PacketTest, RecordWhosePayloadIsNotThereIsRefused) {
   SmallRecord record;
-  record.bytes = 500;
   std::array<std::byte, 512> bytes = filled(0);
-  encode(bytes, record);
-  SmallRecord decoded;
-  EXPECT_TRUE(decode(std::span<const std::byte>(bytes).first(512), decoded));
-  EXPECT_FALSE(decode(std::span<const std::byte>(bytes).first(511), decoded));
+  for (const std::uint16_t payload : {std::uint16_t{499}, std::uint16_t{500}}) {
+    record.bytes = payload;
+    encode(bytes, record);
+    SmallRecord decoded;
+    EXPECT_TRUE(decode(std::span<const std::byte>(bytes).first(512), decoded));
+    EXPECT_FALSE(decode(std::span<const std::byte>(bytes).first(511), decoded))
+        << "payload or padding is missing";
+  }
 }
 
 TEST(PacketTest, StrideOfRecordsIsAMultipleOfFour) {
@@ -241,6 +244,24 @@ TEST(PacketTest, TruncatedAckBitmapIsRefused) {
     ASSERT_TRUE(decode(vector.bytes, ack, received, ce));
     EXPECT_FALSE(decode(std::span(vector.bytes).first(vector.bytes.size() - 1), ack, received, ce));
   }
+}
+
+TEST(PacketTest, BodyEndsAfterTheBitmapsOfAnAck) {
+  for (const Vector& vector : make_vectors()) {
+    CommonHeader common;
+    ASSERT_TRUE(decode(vector.bytes, common));
+    std::size_t expected = fixed_bytes(common.type);
+    if (common.type == PacketType::ack) {
+      AckHeader ack;
+      Words received, ce;
+      ASSERT_TRUE(decode(vector.bytes, ack, received, ce));
+      expected = ack_bytes(ack);
+    }
+    EXPECT_EQ(body_bytes(vector.bytes, common.type), expected) << vector.name;
+    EXPECT_EQ(body_bytes(std::span(vector.bytes).first(expected), common.type), expected);
+    EXPECT_EQ(body_bytes(std::span(vector.bytes).first(expected - 1), common.type), 0U);
+  }
+  EXPECT_EQ(body_bytes(filled(0), static_cast<PacketType>(15)), 0U);
 }
 
 TEST(PacketTest, OtherVersionsAreRefused) {

@@ -367,12 +367,14 @@ void add_control(std::vector<Vector>& out) {
   probe.flags = kProbeWantAck | kProbeWantNack;
   probe.rej_known = 4;
   probe.backlog = backlog_code(1'000'000);
-  out.push_back(Builder::with(to_responder(PacketType::probe), probe)
+  CommonHeader common = to_responder(PacketType::probe);
+  common.psn = probe.probe_id;
+  out.push_back(Builder::with(common, probe)
                     .seal("probe", "PROBE that asks for ACKs and NACKs", forward_seed()));
 
   probe.flags = kProbeSameSlot;
   out.push_back(
-      Builder::with(to_responder(PacketType::probe), probe)
+      Builder::with(common, probe)
           .pad_to(104)
           .seal("probe_padded", "PROBE of one path, padded to 104 bytes", forward_seed()));
 
@@ -446,7 +448,6 @@ void add_set_up(std::vector<Vector>& out) {
   refusal.echo_nonce = kInitiatorNonce;
   refusal.prev_state = PrevState::unknown;
   out.push_back(Builder::with(answer, refusal)
-                    .pad_to(kHelloPaddedBytes)
                     .seal("hello_ack_refused", "HELLO_ACK: no room for a context", kUnseeded));
 
   RetryHeader retry;

@@ -15,18 +15,18 @@ namespace srd::wire {
 /// Seed of set-up packets and RESET, which belong to no context yet.
 inline constexpr std::uint32_t kUnseeded = 0x53524430;  // "SRD0"
 
-// Coverage: the whole datagram, except DATA and SMALL without kFlagFullCheck, where it ends with
-// the fixed header and its extension block.
+// Coverage: the whole datagram, except DATA without kFlagFullCheck, where it ends with the fixed
+// header and its extension block.
 
-/// Writes the check into a finished packet that begins with `header` (for DATA and SMALL without
+/// Writes the check into a finished packet that begins with `header` (for DATA without
 /// kFlagFullCheck: exactly the bytes covered) and goes on with `payload`. O(bytes covered).
 void seal(std::span<std::byte> header, std::span<const Segment> payload,
           std::uint32_t seed) noexcept;
 
-/// True if the check of `packet` is right. `header_bytes` is where the fixed header of DATA and
-/// SMALL with its extension block ends; it only counts without kFlagFullCheck. The caller has
-/// compared that flag with the negotiated form. False if the packet is shorter than a common header
-/// or than `header_bytes`. O(bytes covered).
+/// True if the check of `packet` is right. `header_bytes` is where the fixed header of DATA with
+/// its extension block ends; it only counts without kFlagFullCheck. The caller has compared that
+/// flag with the negotiated form. False if the packet is shorter than a common header or than
+/// `header_bytes`. O(bytes covered).
 bool verify(std::span<const std::byte> packet, std::size_t header_bytes,
             std::uint32_t seed) noexcept;
 

@@ -516,6 +516,18 @@ std::size_t fixed_bytes(PacketType type) noexcept {
   return 0;
 }
 
+std::size_t body_bytes(std::span<const std::byte> packet, PacketType type) noexcept {
+  std::size_t bytes = fixed_bytes(type);
+  if (packet.size() < bytes) return 0;
+  if (type == PacketType::ack) {
+    AckHeader header;
+    header.flags = get8(at(packet, 34));
+    header.words = get8(at(packet, 56));
+    bytes = ack_bytes(header);
+  }
+  return packet.size() < bytes ? 0 : bytes;
+}
+
 std::uint8_t backlog_code(std::uint64_t bytes) noexcept {
   const std::uint64_t units = bytes >> 12;
   if (units < 16) return static_cast<std::uint8_t>(units);

@@ -122,7 +122,7 @@ struct SmallRecord {
 inline constexpr std::size_t kSmallRecordBytes = 12;
 inline constexpr std::size_t kSmallCountMax = 64;
 
-/// From the start of one record to the next. The last record of a packet needs no padding.
+/// From the start of one record to the next.
 constexpr std::size_t small_record_stride(std::size_t payload_bytes) noexcept {
   return kSmallRecordBytes + ((payload_bytes + 3) & ~std::size_t{3});
 }
@@ -440,7 +440,7 @@ std::size_t encode_extensions(std::span<std::byte> out, const Extensions& extens
 inline bool decode(std::span<const std::byte> packet, CommonHeader& header) noexcept;
 inline bool decode(std::span<const std::byte> packet, DataHeader& header) noexcept;
 inline bool decode(std::span<const std::byte> packet, SmallHeader& header) noexcept;
-/// `rest` begins at the record and ends with the datagram; its payload is found to be in it.
+/// `rest` begins at the record and ends with the datagram; its padded payload is found to be in it.
 inline bool decode(std::span<const std::byte> rest, SmallRecord& record) noexcept;
 /// Fills the first `words` of `received` and `ce`; `ce` with zeros if there is no CE bitmap.
 bool decode(std::span<const std::byte> packet, AckHeader& header,
@@ -461,8 +461,11 @@ bool decode_extensions(std::span<const std::byte> block, Extensions& extensions,
                        std::size_t& bytes) noexcept;
 
 /// Offset of the extension block (flag kFlagExtension) or of the payload: end of the fixed header,
-/// for HELLO and HELLO_ACK kHelloBytes; ACK: see ack_bytes(). 0 for an unknown type.
+/// for HELLO and HELLO_ACK kHelloBytes; not for ACK, see body_bytes(). 0 for an unknown type.
 std::size_t fixed_bytes(PacketType type) noexcept;
+
+/// The same for a packet of any type, ACK too. 0: unknown type or too short.
+std::size_t body_bytes(std::span<const std::byte> packet, PacketType type) noexcept;
 
 /// log8 code of a byte count: 4-bit exponent e, 4-bit mantissa m, unit 4096 bytes: m for e = 0,
 /// else (16 + m) << (e - 1). Rounds down; saturates at 255, just below 2 GiB.

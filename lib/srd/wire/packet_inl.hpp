@@ -121,7 +121,7 @@ inline bool decode(std::span<const std::byte> rest, SmallRecord& record) noexcep
   record.bytes = load_le<std::uint16_t>(p + 6);
   record.op = load_le<std::uint8_t>(p + 8);
   return record.op == static_cast<std::uint8_t>(Op::send) &&
-         record.bytes <= rest.size() - kSmallRecordBytes;
+         small_record_stride(record.bytes) <= rest.size();
 }
 
 }  // namespace srd::wire
