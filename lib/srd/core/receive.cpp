@@ -54,15 +54,15 @@ bool Core::Impl::receive(std::uint64_t now_ns, const RxDatagram& datagram) noexc
     counters_.rx_malformed.add();
     return false;
   }
-  const std::size_t fixed = wire::fixed_bytes(arrival.header.type);
-  if (bytes.size() < fixed) {
+  const std::size_t body = wire::body_bytes(bytes, arrival.header.type);
+  if (body == 0) {
     counters_.rx_malformed.add();
     return false;
   }
-  arrival.payload_offset = fixed;
+  arrival.payload_offset = body;
   const bool extended = (arrival.header.flags & wire::kFlagExtension) != 0;
   std::size_t extension = 0;
-  if (extended && !wire::decode_extensions(bytes.subspan(fixed), arrival.extensions, extension)) {
+  if (extended && !wire::decode_extensions(bytes.subspan(body), arrival.extensions, extension)) {
     counters_.rx_malformed.add();
     return false;
   }
