@@ -52,6 +52,7 @@ class DeadlineHeap {
   };
 
   void remove(Index place) noexcept {
+    if (size_ == 0) return;
     position_[heap_[place].id] = kNone;
     --size_;
     if (place == size_) return;

@@ -30,9 +30,10 @@ void PathSet::set_state(std::uint32_t slot, SlotState state) noexcept {
   }
   s.state = state;
   if (state == SlotState::good) {
-    // A newcomer starts below the average and earns its share.
+    // A slot that was in trouble, or explores, starts below the average and earns its share.
     const std::uint32_t others = good_count();
-    s.weight = others == 0 ? 1.0 : 0.5 * weight_sum_ / others;
+    s.weight = others == 0 ? 1.0 : (s.was_good ? 0.5 : 1.0) * weight_sum_ / others;
+    s.was_good = true;
     good_ |= bit;
     weight_sum_ += s.weight;
   }

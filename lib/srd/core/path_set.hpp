@@ -60,6 +60,7 @@ struct Slot {
   std::uint64_t last_acked_tx_ns = 0;  ///< latest send time of an acked packet
   RttEstimator rtt;
   std::uint64_t queue_delay_ns = 0;  ///< latest sample above the base
+  bool was_good = false;             ///< once, on whatever generation
   double weight = 1.0;               ///< share of the window, mean 1 over good slots
   std::uint64_t weight_due_ns = 0;
   double loss_ewma = 0.0, ce_ewma = 0.0;
