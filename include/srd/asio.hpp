@@ -47,6 +47,9 @@ namespace srd::asio {
 /// Boost category "srd" for codes beyond errno; they compare equal to the boost::system::errc
 /// conditions they correspond to. Any thread.
 inline const boost::system::error_category& error_category() noexcept {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wnon-virtual-dtor"  // Boost's base class
+
   class Category final : public boost::system::error_category {
    public:
     const char* name() const noexcept override { return "srd"; }
@@ -60,6 +63,7 @@ inline const boost::system::error_category& error_category() noexcept {
     }
   };
 
+#pragma GCC diagnostic pop
   static const Category category;
   return category;
 }
@@ -143,11 +147,17 @@ struct Send : Operation {
   SendOptions options{};
   std::array<Iov, 8> pieces{};
   std::size_t piece_count = 0;
+
+ protected:
+  ~Send() = default;
 };
 
 struct Receive : Operation {
   /// Takes `message` or leaves it to the next receive.
   virtual void take(Message& message) noexcept = 0;
+
+ protected:
+  ~Receive() = default;
 };
 
 struct ReceiveMessage : Receive {
@@ -162,6 +172,9 @@ struct ReceiveMessage : Receive {
   }
 
   Results results{};
+
+ protected:
+  ~ReceiveMessage() = default;
 };
 
 struct ReceiveCopy : Receive {
@@ -181,6 +194,9 @@ struct ReceiveCopy : Receive {
 
   Results results{};
   boost::asio::mutable_buffer buffer;
+
+ protected:
+  ~ReceiveCopy() = default;
 };
 
 class EndpointState;
