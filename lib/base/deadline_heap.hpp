@@ -8,11 +8,11 @@
 #include <new>
 #include <utility>
 
-#include "srd/datagram.hpp"
-
 #include "base/slab.hpp"
 
 namespace srd {
+
+inline constexpr std::uint64_t kNoDeadline = UINT64_MAX;
 
 class DeadlineHeap {
  public:
@@ -24,10 +24,10 @@ class DeadlineHeap {
     return true;
   }
 
-  /// Sets the deadline of `id`; kNever cancels it.
-  void set(Index id, Instant at) noexcept {
+  /// Sets the deadline of `id` in ns; kNoDeadline cancels it.
+  void set(Index id, std::uint64_t at) noexcept {
     Index place = position_[id];
-    if (at == kNever) {
+    if (at == kNoDeadline) {
       if (place != kNone) remove(place);
       return;
     }
@@ -41,13 +41,15 @@ class DeadlineHeap {
     sift_down(sift_up(place));
   }
 
-  [[nodiscard]] Instant earliest() const noexcept { return size_ == 0 ? kNever : heap_[0].at; }
+  [[nodiscard]] std::uint64_t earliest() const noexcept {
+    return size_ == 0 ? kNoDeadline : heap_[0].at;
+  }
 
   [[nodiscard]] Index earliest_id() const noexcept { return size_ == 0 ? kNone : heap_[0].id; }
 
  private:
   struct Entry {
-    Instant at;
+    std::uint64_t at;
     Index id;
   };
 

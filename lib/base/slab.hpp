@@ -4,47 +4,18 @@
 // in cache).
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/lazy_memory.hpp"
 
 namespace srd {
 
 using Index = std::uint32_t;
 inline constexpr Index kNone = UINT32_MAX;
-
-/// Zero-filled anonymous memory that costs nothing until touched.
-class LazyMemory {
- public:
-  LazyMemory() = default;
-  LazyMemory(const LazyMemory&) = delete;
-  LazyMemory& operator=(const LazyMemory&) = delete;
-
-  ~LazyMemory() {
-    if (memory_ != nullptr) ::munmap(memory_, bytes_);
-  }
-
-  bool allocate(std::size_t bytes) noexcept {
-    if (bytes == 0) return true;
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    memory_ = memory;
-    bytes_ = bytes;
-    return true;
-  }
-
-  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(memory_); }
-
- private:
-  void* memory_ = nullptr;
-  std::size_t bytes_ = 0;
-};
 
 /// T must be trivially destructible; take() value-initialises it. O(1).
 template <class T>

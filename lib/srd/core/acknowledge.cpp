@@ -119,7 +119,7 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
   if (newest) update_limit(index, info.limit_units, arrival.now_ns);
   take_rtt(index, arrival, info, tally);
   if (tally.datagrams > 0) {
-    ctx.last_progress_ns = arrival.now_ns;
+    if (tally.first_copies > 0) note_needless_rto(ctx, arrival.now_ns);
     ctx.retries = 0;
     ctx.tail_probe_pending = false;
     if (newest) ctx.congestion.on_pressure(info.pressure, tally.bytes);
@@ -187,6 +187,7 @@ void Core::Impl::ack_psn(Index index, std::uint32_t psn, bool ce, std::uint64_t 
     tally.slots |= std::uint64_t{1} << record.slot;
   }
   ++tally.datagrams;
+  if (record.attempt == 0) ++tally.first_copies;
   tally.bytes += record.bytes;
   if (ce) tally.ce_bytes += record.bytes;
   switch (record.kind) {

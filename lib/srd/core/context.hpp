@@ -147,7 +147,7 @@ struct Context {
   std::uint64_t rack_tx_ns = 0;  ///< latest send time of anything acknowledged
   std::uint32_t rack_order = 0;
   std::uint64_t reo_ns = 0;  ///< RACK reordering allowance on top of RTTmin / 4
-  std::uint64_t last_progress_ns = 0, last_heard_ns = 0;
+  std::uint64_t last_heard_ns = 0;
   std::uint16_t peer_dup_total = 0, peer_host_drops = 0;
   std::uint32_t own_copies = 0;  ///< deliberate copies not yet matched against dup_total
   bool fifo_enabled = true;

@@ -96,7 +96,7 @@ class Core::Impl {
   // timers.cpp
   void handle_timeout(Instant now) noexcept;
 
-  [[nodiscard]] Instant next_deadline() const noexcept { return deadlines_.earliest(); }
+  [[nodiscard]] Instant next_deadline() const noexcept { return Instant{deadlines_.earliest()}; }
 
   Counters counters_;
 
@@ -207,7 +207,7 @@ class Core::Impl {
 
   struct AckTally {
     std::uint64_t bytes = 0, ce_bytes = 0, delayed_bytes = 0;
-    std::uint32_t datagrams = 0;
+    std::uint32_t datagrams = 0, first_copies = 0;
     std::uint64_t slots = 0;     // with newly acked datagrams
     std::uint64_t ce_slots = 0;  // with new CE marks
     std::array<std::uint64_t, kSlotsMax> newest_tx_ns{};
@@ -241,6 +241,7 @@ class Core::Impl {
   [[nodiscard]] bool shown_missing(const Ctx& ctx, std::uint32_t psn,
                                    std::uint32_t order) const noexcept;
   void declare_lost(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept;
+  void note_needless_rto(Ctx& ctx, std::uint64_t now_ns) noexcept;
   void arm_retry(Ctx& ctx, std::uint64_t now_ns) noexcept;
   void on_retry_timer(Index index, std::uint64_t now_ns) noexcept;
   void outage(Index index, std::uint64_t now_ns) noexcept;

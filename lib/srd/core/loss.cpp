@@ -183,7 +183,19 @@ void Core::Impl::judge_slot_loss(Index index, std::uint32_t slot_index,
 
 // --- tail and RTO probes ---
 
+/// An RTO probe was needless: the first copy had arrived. Hosts nap; wait longer, and unlearn
+/// slowly.
+void Core::Impl::note_needless_rto(Ctx& ctx, std::uint64_t now_ns) noexcept {
+  if (ctx.retries <= kTailProbes) return;
+  ctx.rto_min_ns = std::min(2 * ctx.rto_min_ns, config_.timing.rto_min_ceiling);
+  ctx.rto_relax_ns = now_ns + kRtoRelaxNs;
+}
+
 void Core::Impl::arm_retry(Ctx& ctx, std::uint64_t now_ns) noexcept {
+  if (ctx.rto_min_ns > config_.timing.rto_min && now_ns >= ctx.rto_relax_ns) {
+    ctx.rto_min_ns = std::max(ctx.rto_min_ns / 2, config_.timing.rto_min);
+    ctx.rto_relax_ns = now_ns + kRtoRelaxNs;
+  }
   if (ctx.in_flight_datagrams == 0 && ctx.lost.count == 0) {
     ctx.retry_timer.cancel();
     ctx.retries = 0;

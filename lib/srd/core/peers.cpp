@@ -281,7 +281,7 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
   for (std::uint32_t i = 0; i < lazy_count_; ++i) {
     if (lazy_[i] == index) lazy_[i--] = lazy_[--lazy_count_];
   }
-  deadlines_.set(index, kNever);
+  deadlines_.set(index, kNoDeadline);
   Index* link = &peers_[peer].contexts;
   while (*link != index) link = &contexts_[*link].peer_next;
   *link = ctx.peer_next;

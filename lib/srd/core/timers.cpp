@@ -35,7 +35,7 @@ void Core::Impl::flush_touched() noexcept {
 }
 
 void Core::Impl::rearm(Index index) noexcept {
-  deadlines_.set(index, Instant{context_deadline(contexts_[index])});
+  deadlines_.set(index, context_deadline(contexts_[index]));
 }
 
 std::uint64_t Core::Impl::context_deadline(const Ctx& ctx) const noexcept {
@@ -76,7 +76,7 @@ bool Core::Impl::fires(LateTimer& timer, std::uint64_t now_ns) noexcept {
 
 void Core::Impl::handle_timeout(Instant now) noexcept {
   now_ns_ = now.ns;
-  for (std::uint32_t i = 0; i < kContextsPerCall && deadlines_.earliest() <= now; ++i) {
+  for (std::uint32_t i = 0; i < kContextsPerCall && deadlines_.earliest() <= now.ns; ++i) {
     const Index index = deadlines_.earliest_id();
     const std::uint32_t life = contexts_.generation(index);
     context_timers(index, now.ns);
