@@ -125,7 +125,7 @@ missing_tool() {
 test_folders() {
   case $1 in
     dev) echo unit sim driver api ;;
-    tsan) echo unit sim driver api ;;
+    tsan) echo driver api ;;
     fuzz) echo fuzz ;;
   esac
 }
@@ -149,7 +149,7 @@ run_configuration() {
   done
   progress "$name: build"
   if ! step "$results/$name.build.log" \
-    cmake --build --preset "$name" -j "$jobs" ${targets:+--target "${targets[@]}"}; then
+    cmake --build --preset "$name" -j "$jobs" ${targets:+--target "${targets[@]}"} -- -k 0; then
     echo "cmake --build --preset $name failed" >"$results/$name.failed"
     return
   fi
