@@ -318,8 +318,8 @@ class Core::Impl {
     std::uint16_t index = 0;
   };
 
-  Burst start_burst(Ctx& ctx, std::uint64_t now_ns, std::uint64_t next_bytes,
-                    std::uint64_t avoid) noexcept;
+  Burst start_burst(Ctx& ctx, std::uint64_t now_ns, std::uint64_t next_bytes, std::uint64_t avoid,
+                    std::uint32_t only = kSlotsMax) noexcept;
   [[nodiscard]] bool window_allows(const Ctx& ctx, std::uint64_t bytes) const noexcept;
   [[nodiscard]] std::uint64_t burst_bytes(const Ctx& ctx) const noexcept;
   void emit_sent(Index index, std::uint32_t psn, Burst& burst, std::uint64_t now_ns,

@@ -109,7 +109,7 @@ std::uint64_t Core::Impl::burst_bytes(const Ctx& ctx) const noexcept {
 /// Chooses slot and length of the next burst. No datagrams: the window, the slots, pacing or an
 /// outage say no, and whoever changes that makes the context ready again.
 Core::Impl::Burst Core::Impl::start_burst(Ctx& ctx, std::uint64_t now_ns, std::uint64_t next_bytes,
-                                          std::uint64_t avoid) noexcept {
+                                          std::uint64_t avoid, std::uint32_t only) noexcept {
   Burst burst;
   if (!window_allows(ctx, next_bytes)) {
     ctx.window_limited = true;
@@ -123,14 +123,17 @@ Core::Impl::Burst Core::Impl::start_burst(Ctx& ctx, std::uint64_t now_ns, std::u
   }
   const std::uint64_t window = ctx.congestion.window_bytes();
   const std::uint64_t bytes = burst_bytes(ctx);
+  if (only != kSlotsMax && ctx.paths[only].blocked_until_ns <= now_ns) burst.slot = only;
   // A lone message stays with the slot that answered last; spraying pays only when several are out.
-  if (ctx.in_flight_datagrams == 0 && avoid == 0) {
+  if (ctx.in_flight_datagrams == 0 && avoid == 0 && only == kSlotsMax) {
     const std::uint32_t slot = control_slot(ctx, now_ns);
     if (slot < kSlotsMax && ctx.paths.is_good(slot) && ctx.paths[slot].blocked_until_ns <= now_ns) {
       burst.slot = slot;
     }
   }
-  if (burst.slot == kSlotsMax) burst.slot = ctx.paths.choose(now_ns, window, bytes, avoid);
+  if (burst.slot == kSlotsMax && only == kSlotsMax) {
+    burst.slot = ctx.paths.choose(now_ns, window, bytes, avoid);
+  }
   if (burst.slot == kSlotsMax) {
     ctx.window_limited = true;
     for (std::uint32_t i = 0; i < ctx.paths.size(); ++i) {
@@ -518,22 +521,19 @@ std::size_t Core::Impl::transmit_data(Index index, std::uint64_t now_ns,
 
 Core::Impl::Burst Core::Impl::start_data_burst(Ctx& ctx, TxMessage& message, std::uint32_t bytes,
                                                std::uint64_t now_ns) noexcept {
+  if (!message.one_path) return start_burst(ctx, now_ns, bytes, 0);
   // One-path messages stay where they began while that slot is good.
-  std::uint64_t avoid = 0;
-  if (message.one_path && message.one_path_slot != 0xff &&
-      ctx.paths.is_good(message.one_path_slot)) {
-    avoid = ~(std::uint64_t{1} << message.one_path_slot);
+  const bool begun = message.one_path_slot != 0xff && ctx.paths.is_good(message.one_path_slot);
+  if (begun) {
     const Slot& slot = ctx.paths[message.one_path_slot];
-    const std::uint64_t cap = ctx.congestion.window_bytes();
-    if (slot.in_flight_bytes + bytes > cap) {
+    if (slot.in_flight_bytes != 0 && slot.in_flight_bytes + bytes > ctx.congestion.window_bytes()) {
       ctx.window_limited = true;
       return {};
     }
+    return start_burst(ctx, now_ns, bytes, 0, message.one_path_slot);
   }
-  Burst burst = start_burst(ctx, now_ns, bytes, avoid);
-  if (message.one_path && burst.slot != kSlotsMax) {
-    message.one_path_slot = static_cast<std::uint8_t>(burst.slot);
-  }
+  const Burst burst = start_burst(ctx, now_ns, bytes, 0);
+  if (burst.slot != kSlotsMax) message.one_path_slot = static_cast<std::uint8_t>(burst.slot);
   return burst;
 }
 
