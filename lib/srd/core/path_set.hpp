@@ -68,8 +68,9 @@ struct Slot {
   double rate_bytes_per_ns = 0.0;
 
   // probing
-  std::uint32_t probe_id = 0;  ///< outstanding, 0 = none
-  std::uint64_t probe_opaque = 0;
+  std::uint32_t probe_id = 0;           ///< outstanding, 0 = none
+  std::uint32_t answered_probe_id = 0;  ///< counted last
+  std::uint64_t probe_opaque = 0;       ///< drawn anew for each address and generation
   std::uint64_t repath_again_ns = 0;
   std::uint32_t acks_sent = 0;  ///< by it and not known to have arrived
   std::uint64_t ack_sent_ns = 0;

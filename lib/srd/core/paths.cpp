@@ -42,7 +42,8 @@ bool Core::Impl::open_slot(Ctx& ctx, std::uint32_t index, std::uint64_t now_ns,
   slot.queue_delay_ns = 0;
   slot.last_acked_tx_ns = 0;
   slot.answers_needed = answers;
-  slot.probe_id = 0;
+  slot.probe_id = slot.answered_probe_id = 0;
+  slot.probe_opaque = prng_.next();
   slot.next_probe_ns = now_ns;
   ctx.paths.set_state(index, SlotState::untried);
   return true;
@@ -165,6 +166,8 @@ void Core::Impl::slot_timers(Index index, std::uint64_t now_ns) noexcept {
     if (slot.probe_id == 0 && now_ns >= slot.next_probe_ns && slot.path != kNoPath) {
       probe_slot(ctx, i);
       mark_ready(index);
+      // Without any good slot nothing else is sent that the peer would answer.
+      if (ctx.paths.good_count() == 0 && has_payload_to_send(ctx)) expect_answer(ctx, now_ns);
     }
   }
 }
@@ -223,7 +226,8 @@ void Core::Impl::adopt_return_path(Index index, const Arrival& arrival) noexcept
   slot.rtt.reset();
   slot.has_acked = slot.fifo_pending = slot.lost_burst_valid = false;
   slot.loss_ewma = slot.ce_ewma = 0;
-  slot.probe_id = 0;
+  slot.probe_id = slot.answered_probe_id = 0;
+  slot.probe_opaque = prng_.next();
   slot.answers_needed = 1;
   slot.next_probe_ns = arrival.now_ns;
   slot.probe_misses = 0;
@@ -278,16 +282,18 @@ void Core::Impl::on_probe_ack(Index index, Arrival& arrival) noexcept {
     return;
   }
   const std::uint32_t slot = answer.echo_slot;
-  if (ctx.paths[slot].probe_id != answer.probe_id || answer.probe_id == 0 ||
-      ctx.paths[slot].probe_opaque != answer.opaque) {
-    return;  // an answer that came too late, or none of ours
-  }
+  // An answer counts however late it comes: the number proves this generation of the slot, and
+  // while round trips are longer than thought only late answers can tell.
+  const bool current = (answer.echo_gen_attempt >> 4U) == (ctx.paths[slot].generation & 15U) &&
+                       ctx.paths[slot].probe_opaque == answer.opaque;
   const std::uint64_t hold = wire::from_wire_span(arrival.header.tx_time - answer.rx_time);
   const std::uint64_t round =
       wire::from_wire_span(wire::to_wire_time(arrival.arrived_ns) - answer.echo_time);
-  if (round >= hold && round - hold < 10'000'000'000) {
-    note_rtt(ctx, slot, round - hold, arrival.now_ns);
-  }
+  const bool plausible = round >= hold && round - hold < 10'000'000'000;
+  if (plausible && current) note_rtt(ctx, slot, round - hold, arrival.now_ns);
+  if (plausible && !current && !ctx.rtt.has_sample()) ctx.rtt.add(round - hold, arrival.now_ns);
+  if (!current || answer.probe_id == ctx.paths[slot].answered_probe_id) return;
+  ctx.paths[slot].answered_probe_id = answer.probe_id;
   slot_answered(index, slot, arrival.now_ns);
 }
 

@@ -284,7 +284,6 @@ void Core::Impl::write_probe(Ctx& ctx, std::uint32_t slot_index, std::uint16_t f
   if (slot.probe_id == 0) {
     slot.probe_id = ctx.next_probe_id++;
     if (ctx.next_probe_id == 0) ctx.next_probe_id = 1;
-    slot.probe_opaque = prng_.next();
   }
   const std::uint64_t wait =
       std::max<std::uint64_t>(2 * ctx.rtt.srtt_ns(), config_.timing.rto_min / 2);
