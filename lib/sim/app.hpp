@@ -56,6 +56,11 @@ class App {
   /// Handle of another host in the current endpoint.
   core::PeerId peer(HostId to);
 
+  /// Handles in use, by host.
+  [[nodiscard]] const std::map<std::uint32_t, core::PeerId>& peers() const noexcept {
+    return peers_;
+  }
+
   /// Messages that the core refused for a full queue, so far.
   [[nodiscard]] std::uint64_t would_blocks() const noexcept { return would_blocks_; }
 

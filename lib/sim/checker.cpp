@@ -20,7 +20,7 @@ std::uint64_t content_word(std::uint64_t seed, MessageNumber number, std::uint64
 }
 
 std::byte tiny_byte(std::uint16_t channel, std::uint64_t bytes, std::uint64_t offset) noexcept {
-  return static_cast<std::byte>(channel * 31U + bytes * 7U + offset * 13U + 1U);
+  return static_cast<std::byte>(std::uint64_t{channel} * 31 + bytes * 7 + offset * 13 + 1);
 }
 
 }  // namespace

@@ -200,13 +200,13 @@ TimeNs Host::busy_time() const noexcept {
 }
 
 Instant Host::to_local(TimeNs at) const noexcept {
-  const Wide rate = static_cast<Wide>(1'000'000 + config_.clock_ppm);
+  const Wide rate = Wide{1'000'000} + static_cast<Wide>(config_.clock_ppm);
   return {clock_offset_ns_ + static_cast<TimeNs>(Wide{at} * rate / 1'000'000)};
 }
 
 TimeNs Host::to_world(Instant at) const noexcept {
   if (at.ns <= clock_offset_ns_) return 0;
-  const Wide rate = static_cast<Wide>(1'000'000 + config_.clock_ppm);
+  const Wide rate = Wide{1'000'000} + static_cast<Wide>(config_.clock_ppm);
   TimeNs guess = static_cast<TimeNs>(Wide{at.ns - clock_offset_ns_} * 1'000'000 / rate);
   while (to_local(guess) < at) ++guess;
   return guess;

@@ -41,6 +41,7 @@ class SwarmRun {
     }
     world_.finish();
     check_economy();
+    note_counters();
     return collect();
   }
 
@@ -87,6 +88,8 @@ class SwarmRun {
   void draw_interference();
   void heal();
   void check_economy();
+  void note_counters();
+  void note_peer(Host& host, std::uint32_t to, core::PeerId peer);
   SwarmResult collect();
 
   Prng prng_;
@@ -430,16 +433,77 @@ void SwarmRun::check_economy() {
   }
 }
 
+void SwarmRun::note_peer(Host& host, std::uint32_t to, core::PeerId peer) {
+  srd_peer_info info{};
+  info.struct_bytes = sizeof info;
+  if (!host.core().peer_info(peer, info)) return;
+  std::array<srd_path_info, 64> paths{};
+  const std::size_t count = std::min(host.core().path_info(peer, paths), paths.size());
+  std::array<std::size_t, 4> states{};
+  for (std::size_t i = 0; i < count; ++i) ++states[paths[i].state & 3U];
+  note("    to h%u: state %u, window %" PRIu64 ", in flight %" PRIu64 " (%u), queued %" PRIu64
+       ", rtt %" PRIu64 "/%" PRIu64 " us, paths: %zu untried, %zu good, %zu suspect, %zu closed",
+       to, info.state, info.window_bytes, info.in_flight_bytes, info.in_flight_datagrams,
+       info.queued_messages, info.rtt_min_ns / kUs, info.rtt_ns / kUs, states[0], states[1],
+       states[2], states[3]);
+}
+
+// For whoever looks for the cause of a failure.
+void SwarmRun::note_counters() {
+  for (std::uint32_t i = 0; i < world_.host_count(); ++i) {
+    Host& host = world_.host(HostId{i});
+    if (!host.alive()) continue;
+    const core::Counters& c = host.core().counters();
+    const std::array<std::pair<const char*, const Counter*>, 28> all{{
+        {"rx_datagrams", &c.rx_datagrams},
+        {"tx_datagrams", &c.tx_datagrams},
+        {"tx_acks", &c.tx_acks},
+        {"tx_retransmits", &c.tx_retransmits},
+        {"tx_spurious", &c.tx_spurious},
+        {"losses_fifo", &c.losses_fifo},
+        {"losses_rack", &c.losses_rack},
+        {"losses_rto", &c.losses_rto},
+        {"tail_probes", &c.tail_probes},
+        {"rto_probes", &c.rto_probes},
+        {"late_timers", &c.late_timers},
+        {"rx_duplicates", &c.rx_duplicates},
+        {"rx_beyond_window", &c.rx_beyond_window},
+        {"rx_bad_check", &c.rx_bad_check},
+        {"rx_malformed", &c.rx_malformed},
+        {"rx_unknown_context", &c.rx_unknown_context},
+        {"rx_no_memory", &c.rx_no_memory},
+        {"rx_impossible_acks", &c.rx_impossible_acks},
+        {"rx_dropped_handshakes", &c.rx_dropped_handshakes},
+        {"rx_rejected_messages", &c.rx_rejected_messages},
+        {"tx_rejected_messages", &c.tx_rejected_messages},
+        {"path_rerolls", &c.path_rerolls},
+        {"path_suspects", &c.path_suspects},
+        {"peers_lost", &c.peers_lost},
+        {"peer_restarts", &c.peer_restarts},
+        {"tx_refused", &c.tx_refused},
+        {"sends_active", &c.sends_active},
+        {"peers_active", &c.peers_active},
+    }};
+    std::string line = host.name() + ":";
+    for (const auto& [name, counter] : all) {
+      if (counter->value() == 0) continue;
+      line.append(" ").append(name).append(" ").append(std::to_string(counter->value()));
+    }
+    line.append(" host_drops ").append(std::to_string(host.io().counters().rx_host_drops));
+    result_.description.append("  ").append(line).append("\n");
+    for (const auto& [to, peer] : host.app().peers()) note_peer(host, to, peer);
+  }
+}
+
 SwarmResult SwarmRun::collect() {
   Checker& checker = world_.checker();
   const LinkCounters links = world_.fabric().total();
-  std::uint64_t retransmits = 0, spurious = 0, sent = 0;
+  std::uint64_t retransmits = 0, spurious = 0;
   for (std::uint32_t i = 0; i < world_.host_count(); ++i) {
     Host& host = world_.host(HostId{i});
     if (!host.alive()) continue;
     retransmits += host.core().counters().tx_retransmits.value();
     spurious += host.core().counters().tx_spurious.value();
-    sent += host.core().counters().tx_datagrams.value();
   }
   std::array<char, 320> line;
   std::snprintf(line.data(), line.size(),
