@@ -124,7 +124,9 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
     ctx.tail_probe_pending = false;
     if (newest) ctx.congestion.on_pressure(info.pressure, tally.bytes);
   }
-  detect_losses(index, arrival.now_ns);
+  // Losses are judged once everything that has arrived is read (PROTOCOL.md 5.6): this ACK may be
+  // older than the next one, which waits in another socket.
+  ctx.losses_to_judge = true;
   if (tally.datagrams > 0) {
     Congestion::Feedback feedback;
     feedback.now_ns = arrival.now_ns;

@@ -9,7 +9,7 @@ Timing Timing::kernel() noexcept {
   timing.rto_min = 2'000'000;
   timing.fifo_gap_min = 100'000;
   timing.fifo_gap_divisor = 4;
-  timing.target_delay_min = 500'000;
+  timing.target_delay_min = 1'000'000;
   timing.target_delay_max = 2'000'000;
   timing.late_timer = 1'000'000;
   timing.max_ack_delay = 100'000;

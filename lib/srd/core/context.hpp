@@ -150,6 +150,7 @@ struct Context {
   std::uint64_t last_heard_ns = 0;
   std::uint16_t peer_dup_total = 0, peer_host_drops = 0;
   std::uint32_t own_copies = 0;  ///< deliberate copies not yet matched against dup_total
+  bool losses_to_judge = false;  ///< ACKs came since losses were last looked for
   bool fifo_enabled = true;
   std::uint32_t fifo_losses = 0, fifo_spurious = 0;
   std::uint64_t fifo_off_until_ns = 0;

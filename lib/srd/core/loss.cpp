@@ -104,13 +104,16 @@ void Core::Impl::detect_rack(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   std::uint64_t earliest = UINT64_MAX;
   const std::uint64_t base = ctx.rtt.base_ns() == UINT64_MAX ? 0 : ctx.rtt.base_ns();
-  const std::uint64_t reo = std::max({ctx.reo_ns, base / 4, config_.timing.fifo_gap_min});
+  // Queues of the paths differ by what the window aims at, and hosts nap: less is no evidence.
+  const std::uint64_t reo =
+      std::max({ctx.reo_ns, base / 4, config_.timing.fifo_gap_min, ctx.congestion.target_ns()});
   for (std::uint64_t rest = ctx.paths.busy_mask(); rest != 0; rest &= rest - 1) {
     const auto slot_index = static_cast<std::uint32_t>(std::countr_zero(rest));
     Slot& slot = ctx.paths[slot_index];
     if (slot.fifo_pending) earliest = std::min(earliest, slot.fifo_due_ns);
     const std::uint64_t wait = std::max(ctx.rtt.srtt_ns(), slot.rtt.srtt_ns()) +
-                               2 * ctx.rtt.variation_ns() + ctx.remote_ack_delay_ns + reo;
+                               4 * std::max(ctx.rtt.variation_ns(), slot.rtt.variation_ns()) +
+                               ctx.remote_ack_delay_ns + reo;
     bool lost = false, silent = false;
     std::uint32_t psn = slot.head_psn;
     for (std::uint32_t left = slot.in_flight_datagrams; left > 0; --left) {

@@ -21,7 +21,7 @@ constexpr std::uint64_t kAdoptCompareNs =
 constexpr std::uint64_t kUnheardNs = 100'000'000;
 constexpr std::uint32_t kUnheardAcks = 3;
 constexpr std::uint64_t kExploreFastNs = 100'000'000, kExploreSlowNs = 1'000'000'000;
-constexpr double kUnevenShare = 0.5;
+constexpr double kUnevenLow = 0.5, kUnevenHigh = 1.75;
 }  // namespace
 
 bool Core::Impl::open_slot(Ctx& ctx, std::uint32_t index, std::uint64_t now_ns,
@@ -179,16 +179,19 @@ void Core::Impl::explore(Index index, std::uint64_t now_ns) noexcept {
   const std::uint32_t good = ctx.paths.good_count();
   if (good < 2 || good < ctx.paths.size() || now_ns < ctx.explore_due_ns) return;
   std::uint32_t lowest = kSlotsMax;
-  double sum = 0, low = 0;
+  double sum = 0, low = 0, high = 0;
   for (std::uint32_t i = 0; i < ctx.paths.size(); ++i) {
     const double rate = ctx.paths[i].rate_bytes_per_ns;
     sum += rate;
+    high = std::max(high, rate);
     if (lowest == kSlotsMax || rate < low) {
       lowest = i;
       low = rate;
     }
   }
-  const bool uneven = low < kUnevenShare * sum / good;
+  // A slot far above the mean found room that others lack; one far below sits on a crowded path.
+  const double mean = sum / good;
+  const bool uneven = low < kUnevenLow * mean || high > kUnevenHigh * mean;
   if (!uneven && now_ns < ctx.explored_ns + kExploreSlowNs) {
     ctx.explore_due_ns = now_ns + kExploreFastNs;
     return;

@@ -69,6 +69,10 @@ std::size_t Core::Impl::transmit(Index index, std::uint64_t now_ns,
   std::size_t n = transmit_control(index, now_ns, out);
   if (!contexts_.is_used(index) || contexts_[index].state != Context::State::open) return n;
   Ctx& ctx = contexts_[index];
+  if (ctx.losses_to_judge) {
+    ctx.losses_to_judge = false;
+    detect_losses(index, now_ns);
+  }
   // An ACK that can ride on payload waits for it; what did not ride is sent after.
   if (!can_ride(ctx) || !has_payload_to_send(ctx)) {
     n += transmit_acks(index, now_ns, out.subspan(n));
