@@ -63,7 +63,10 @@ void Core::Impl::detect_losses(Index index, std::uint64_t now_ns) noexcept {
 void Core::Impl::detect_fifo(Index index, std::uint32_t slot_index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   Slot& slot = ctx.paths[slot_index];
-  if (!ctx.fifo_enabled || !slot.has_acked) return;
+  if (!ctx.fifo_enabled || !slot.has_acked) {
+    slot.fifo_pending = false;
+    return;
+  }
   const auto overtaken = [&](const Sent& record, std::uint32_t burst, std::uint32_t below) {
     return record.generation == slot.generation &&
            (seq_less(record.burst, burst) || (record.burst == burst && record.burst_index < below));

@@ -100,7 +100,10 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
       return;
     }
   }
-  if (now_ns >= ctx.ack.deadline_ns) acknowledge_now(index);
+  if (now_ns >= ctx.ack.deadline_ns) {
+    ctx.ack.deadline_ns = UINT64_MAX;  // due from now on, not once more per turn
+    acknowledge_now(index);
+  }
   if (now_ns >= ctx.limit_reminder_ns) {
     ctx.limit_reminder_ns = UINT64_MAX;
     acknowledge_now(index);
