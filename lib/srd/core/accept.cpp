@@ -192,6 +192,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   }
   // All records first: a datagram is accepted whole or not at all.
   std::uint64_t payload_bytes = 0;
+  std::uint32_t small_blocks = 0, large_blocks = 0;
   std::span<const std::byte> scan = rest;
   for (std::uint32_t i = 0; i < header.count; ++i) {
     wire::SmallRecord record;
@@ -202,6 +203,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
       return false;
     }
     payload_bytes += record.bytes;
+    if (record.bytes > 0) ++(record.bytes > rx_small_.block_bytes() ? large_blocks : small_blocks);
     scan = scan.subspan(wire::kSmallRecordBytes + (record.bytes + 3U) / 4 * 4);
   }
   if (payload_bytes != header.bytes) {
@@ -210,7 +212,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   }
   if (!admit_psn(index, arrival)) return false;
   if (rx_messages_.free() < header.count || slices_.free() < header.count ||
-      rx_small_.free() < header.count || rx_large_.free() < header.count) {
+      rx_small_.free() < small_blocks || rx_large_.free() < large_blocks) {
     counters_.rx_no_memory.add();
     return false;
   }
@@ -380,7 +382,7 @@ bool Core::Impl::store_slice(RxMessage& message, const Arrival& arrival, std::ui
     Slice& slice = slices_[at];
     std::size_t bytes = payload.size() - done;
     if (copy) {
-      slice.large_chunk = bytes > rx_small_.block_bytes();
+      slice.large_chunk = bytes > rx_small_.block_bytes() || rx_small_.free() == 0;
       BlockPool& pool = slice.large_chunk ? rx_large_ : rx_small_;
       slice.chunk = pool.take();
       if (slice.chunk == kNone) {

@@ -9,6 +9,11 @@
 
 namespace srd::core {
 
+namespace {
+constexpr std::uint64_t kSegmentBytesMin = 1024;  // payload of the smallest negotiable datagram
+constexpr std::uint32_t kRxBlocksSpare = wire::kSmallCountMax;  // for the datagram at hand
+}  // namespace
+
 Core::Impl::Impl(const Config& config, PathControl& paths) noexcept
     : config_(config), path_control_(paths), prng_(config.seed) {
   for (auto& byte : cookie_key_) byte = static_cast<std::uint8_t>(prng_.next());
@@ -27,9 +32,12 @@ bool Core::Impl::create() noexcept {
   const auto copy_blocks = [&](std::uint64_t share, std::uint32_t bytes) {
     return static_cast<std::uint32_t>(limits.copy_pool_bytes / share / bytes);
   };
-  const auto pool_blocks = [&](std::uint32_t bytes) {
-    return static_cast<std::uint32_t>(limits.receive_pool_bytes / 2 / bytes);
-  };
+  // Enough copies for whatever the receive pool admits, however scarce driver buffers are: a
+  // message that got its share must never wait for memory that another unfinished one holds. Pages
+  // that are never used cost nothing.
+  const auto large_blocks =
+      static_cast<std::uint32_t>(limits.receive_pool_bytes / kSegmentBytesMin) + kRxBlocksSpare;
+  const std::uint32_t small_blocks = limits.receive_messages + kRxBlocksSpare;
   return peers_.create(limits.peers) && contexts_.create(limits.contexts) &&
          tx_messages_.create(limits.send_messages) && bundles_.create(limits.bundles) &&
          bundle_memory_.allocate(std::size_t{limits.bundles} * limits.bundle_bytes) &&
@@ -38,7 +46,7 @@ bool Core::Impl::create() noexcept {
          copy_pools_[0].create(copy_blocks(4, 1024), 1024) &&
          copy_pools_[1].create(copy_blocks(4, 8192), 8192) &&
          copy_pools_[2].create(copy_blocks(2, 65536), 65536) &&
-         rx_small_.create(pool_blocks(512), 512) && rx_large_.create(pool_blocks(2048), 2048) &&
+         rx_small_.create(small_blocks, 512) && rx_large_.create(large_blocks, 2048) &&
          deadlines_.create(limits.contexts);
 }
 
