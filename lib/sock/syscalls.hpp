@@ -13,11 +13,12 @@ namespace srd::sock {
 struct Syscalls {
   int (*recvmmsg)(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout);
   int (*sendmmsg)(int fd, mmsghdr* messages, unsigned count, int flags);
+  ssize_t (*sendmsg)(int fd, const msghdr* message, int flags);
   int (*setsockopt)(int fd, int level, int name, const void* value, socklen_t bytes);
 };
 
 inline const Syscalls& kernel_syscalls() noexcept {
-  static constexpr Syscalls kTable{&::recvmmsg, &::sendmmsg, &::setsockopt};
+  static constexpr Syscalls kTable{&::recvmmsg, &::sendmmsg, &::sendmsg, &::setsockopt};
   return kTable;
 }
 

@@ -126,23 +126,32 @@ std::size_t Receiver::burst(std::span<RxDatagram> out) noexcept {
     sweep();  // errors can still be read
     return n;
   }
-  if (unswept_ >= kSweepEvery) sweep();
+  if (last_now_.ns - swept_at_ns_ < kSweepBusyNs) {
+    n = read_ready(out, n);
+    n = read_hot(out, n);
+    if (n == out.size() || is_swept_lately(n > 0)) return n;
+  }
+  sweep();
   n = read_ready(out, n);
-  ++unswept_;
+  if (n == 0) all_empty_at_ns_ = swept_at_ns_;
+  return n;
+}
+
+// Whether epoll can be left unasked: it named no other socket the last time, and that was just now.
+bool Receiver::is_swept_lately(bool busy) noexcept {
+  if (others_busy_) return false;
+  if (busy) return last_now_.ns - swept_at_ns_ < kSweepBusyNs;
+  last_now_ = sock::monotonic_now();
+  sockets_[hot_].empty_at_ns = last_now_.ns;
+  fill_ = 0;
+  return last_now_.ns - swept_at_ns_ < kSweepIdleNs;
+}
+
+std::size_t Receiver::read_hot(std::span<RxDatagram> out, std::size_t n) noexcept {
   while (n < out.size()) {
     const ReadResult result = read(hot_, out.size() - n);
     n += emit(out.subspan(n));
     if (result != ReadResult::more) break;
-  }
-  if (n == out.size() || (n > 0 && !others_busy_)) return n;
-  sweep();
-  others_busy_ = std::any_of(ready_.begin(), ready_.begin() + ready_count_,
-                             [this](std::uint8_t socket) { return socket != hot_; });
-  n = read_ready(out, n);
-  if (n == 0) {
-    last_now_ = sock::monotonic_now();
-    all_empty_at_ns_ = last_now_.ns;
-    fill_ = 0;
   }
   return n;
 }
@@ -164,13 +173,15 @@ std::size_t Receiver::read_ready(std::span<RxDatagram> out, std::size_t n) noexc
 void Receiver::sweep() noexcept {
   std::array<epoll_event, kSockets> events;
   const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-  unswept_ = 0;
+  swept_at_ns_ = last_now_.ns;
   for (int i = 0; i < n; ++i) {
     const unsigned socket = events[static_cast<std::size_t>(i)].data.u32;
     const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
     if ((what & EPOLLERR) != 0) errors_.drain(socket);
     if ((what & EPOLLIN) != 0) mark_ready(socket);
   }
+  others_busy_ = std::any_of(ready_.begin(), ready_.begin() + ready_count_,
+                             [this](std::uint8_t socket) { return socket != hot_; });
 }
 
 void Receiver::mark_ready(unsigned socket) noexcept {
@@ -229,23 +240,22 @@ Receiver::ReadResult Receiver::read(unsigned socket, std::size_t wanted) noexcep
   if (got <= 0) return ReadResult::dry;
 
   const auto n = static_cast<unsigned>(got);
-  const Clocks clocks{sock::monotonic_now(), sock::clock_ns(CLOCK_REALTIME)};
-  last_now_ = clocks.now;
+  last_now_ = sock::monotonic_now();
   pending_head_ = pending_tail_ = 0;
   buffers_.take(n);
-  for (unsigned i = 0; i < n; ++i) accept(socket, i, clocks);
+  for (unsigned i = 0; i < n; ++i) accept(socket, i);
   hot_ = last_rx_socket_ = socket;
   if (n == count) {
     if (count == read_size_) read_size_ = std::min(2 * read_size_, kReadMax);
-    sample_fill(socket, clocks.now);
+    sample_fill(socket);
     return ReadResult::more;
   }
   if (n < read_size_ / 4) read_size_ = std::max(read_size_ / 2, kReadMin);
-  sockets_[socket].empty_at_ns = clocks.now.ns;
+  sockets_[socket].empty_at_ns = last_now_.ns;
   return ReadResult::dry;
 }
 
-void Receiver::accept(unsigned socket, unsigned slot, const Clocks& clocks) noexcept {
+void Receiver::accept(unsigned socket, unsigned slot) noexcept {
   const msghdr& message = headers_[slot].msg_hdr;
   const std::uint32_t buffer = slot_buffers_[slot];
   const std::uint32_t bytes = headers_[slot].msg_len;
@@ -274,7 +284,7 @@ void Receiver::accept(unsigned socket, unsigned slot, const Clocks& clocks) noex
   p.segment = segment;
   p.local = socket | intern_local(state, notes.local) << kLocalShift;
   p.flow = flow_hash(source, p.local, state.port);
-  p.arrived = arrival(socket, notes.stamp_ns, clocks);
+  p.arrived = arrival(socket, notes.stamp_ns);
   p.ecn = notes.ecn;
   datagrams_.add(count);
   bytes_.add(bytes);
@@ -283,12 +293,18 @@ void Receiver::accept(unsigned socket, unsigned slot, const Clocks& clocks) noex
 // The stamp is wall-clock time, which may step. Nothing can have arrived before the socket was last
 // seen empty, so a step does no harm (PROTOCOL.md 6: time in the socket queue is not network
 // delay).
-Instant Receiver::arrival(unsigned socket, std::uint64_t stamp_ns,
-                          const Clocks& clocks) const noexcept {
-  if (stamp_ns == 0 || stamp_ns >= clocks.realtime_ns) return clocks.now;
+Instant Receiver::arrival(unsigned socket, std::uint64_t stamp_ns) noexcept {
+  const std::uint64_t now = last_now_.ns;
+  if (stamp_ns == 0) return last_now_;
+  if (now - wall_read_at_ns_ > kWallClockNs) {
+    wall_read_at_ns_ = now;
+    wall_ahead_ns_ = sock::clock_ns(CLOCK_REALTIME) - now;
+  }
+  const std::uint64_t wall_now = now + wall_ahead_ns_;
+  if (stamp_ns >= wall_now) return last_now_;
   const std::uint64_t empty_at = std::max(all_empty_at_ns_, sockets_[socket].empty_at_ns);
-  const std::uint64_t age_max = clocks.now.ns - std::min(clocks.now.ns, empty_at);
-  return Instant{clocks.now.ns - std::min(clocks.realtime_ns - stamp_ns, age_max)};
+  const std::uint64_t age_max = now - std::min(now, empty_at);
+  return Instant{now - std::min(wall_now - stamp_ns, age_max)};
 }
 
 std::uint32_t Receiver::intern_local(SocketState& state, const Address& local) noexcept {
@@ -304,9 +320,9 @@ void Receiver::count_drops(SocketState& state, std::uint32_t drops) noexcept {
   state.drops_seen = drops;
 }
 
-void Receiver::sample_fill(unsigned socket, Instant now) noexcept {
-  if (now.ns - filled_at_ns_ < kFillEveryNs) return;
-  filled_at_ns_ = now.ns;
+void Receiver::sample_fill(unsigned socket) noexcept {
+  if (last_now_.ns - filled_at_ns_ < kFillEveryNs) return;
+  filled_at_ns_ = last_now_.ns;
   std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
   socklen_t size = sizeof info;
   if (::getsockopt(pool_.fd(socket), SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0) return;
@@ -326,7 +342,7 @@ void Receiver::release(std::span<const BufferId> buffers) noexcept {
 // spin on data it cannot read.
 Arm Receiver::arm() noexcept {
   const bool starved = buffers_.free_count() == 0;
-  if (pending_head_ != pending_tail_ || (ready_count_ > 0 && !starved)) return Arm::work_pending;
+  if (pending_head_ != pending_tail_) return Arm::work_pending;
   if (starved && !interest_off_) set_interest(false);
   epoll_event event;
   return ::epoll_wait(epoll_.get(), &event, 1, 0) > 0 ? Arm::work_pending : Arm::armed;

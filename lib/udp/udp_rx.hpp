@@ -63,8 +63,12 @@ class Receiver {
   static constexpr unsigned kReadMax = 32;  ///< buffers per recvmmsg
   static constexpr unsigned kReadMin =
       2;  ///< one more than ping-pong needs: a short read says "dry"
-  /// Bursts served from the hot socket alone before the others are looked at.
-  static constexpr unsigned kSweepEvery = 16;
+  /// The hot socket is served alone for at most so long, with traffic and without, before epoll is
+  /// asked about the others.
+  static constexpr std::uint64_t kSweepBusyNs = 50'000;
+  static constexpr std::uint64_t kSweepIdleNs = 3'000;
+  /// The distance between wall clock and monotonic clock changes only when the wall clock is set.
+  static constexpr std::uint64_t kWallClockNs = 1'000'000;
   static constexpr std::uint64_t kFillEveryNs = 1'000'000;
 
   /// One receive buffer with datagrams not handed out yet.
@@ -90,22 +94,18 @@ class Receiver {
     std::array<char, 256> bytes;
   };
 
-  struct Clocks {
-    Instant now{};
-    std::uint64_t realtime_ns = 0;
-  };
-
   std::size_t emit(std::span<RxDatagram> out) noexcept;
   enum class ReadResult : std::uint8_t { dry, more, starved };
   ReadResult read(unsigned socket, std::size_t wanted) noexcept;
   void prepare(unsigned count) noexcept;
-  void accept(unsigned socket, unsigned slot, const Clocks& clocks) noexcept;
-  [[nodiscard]] Instant arrival(unsigned socket, std::uint64_t stamp_ns,
-                                const Clocks& clocks) const noexcept;
+  void accept(unsigned socket, unsigned slot) noexcept;
+  [[nodiscard]] Instant arrival(unsigned socket, std::uint64_t stamp_ns) noexcept;
   std::uint32_t intern_local(SocketState& state, const Address& local) noexcept;
   void count_drops(SocketState& state, std::uint32_t drops) noexcept;
-  void sample_fill(unsigned socket, Instant now) noexcept;
+  void sample_fill(unsigned socket) noexcept;
+  bool is_swept_lately(bool busy) noexcept;
   void sweep() noexcept;
+  std::size_t read_hot(std::span<RxDatagram> out, std::size_t n) noexcept;
   std::size_t read_ready(std::span<RxDatagram> out, std::size_t n) noexcept;
   void mark_ready(unsigned socket) noexcept;
   void set_interest(bool readable) noexcept;
@@ -119,11 +119,13 @@ class Receiver {
   unsigned hot_ = sock::PathPool::kServiceSocket;
   unsigned last_rx_socket_ = kSockets;  ///< none yet
   unsigned read_size_ = kReadMin;       ///< adapts to what the last reads found
-  unsigned unswept_ = 0;                ///< bursts since epoll was asked
   bool others_busy_ = false;            ///< the last sweep found a socket other than the hot one
   bool interest_off_ = false;           ///< sockets are masked because no buffer is free
   Instant last_now_{};
   std::uint64_t all_empty_at_ns_ = 0;
+  std::uint64_t swept_at_ns_ = 0;    ///< when epoll was asked last
+  std::uint64_t wall_ahead_ns_ = 0;  ///< wall clock minus monotonic clock
+  std::uint64_t wall_read_at_ns_ = 0;
   std::uint64_t filled_at_ns_ = 0;
   std::uint8_t fill_ = 0;
 

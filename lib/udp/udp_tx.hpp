@@ -75,6 +75,7 @@ class Sender {
   void gather(std::size_t position) noexcept;
   void add_message(Batch& batch, sock::Path& path, std::size_t first, std::size_t count) noexcept;
   void flush(unsigned socket, Batch& batch) noexcept;
+  int send(unsigned socket, mmsghdr* messages, std::size_t count) noexcept;
   enum class Verdict : std::uint8_t { retry, skip_message, stop_socket };
   Verdict handle_error(unsigned socket, Message& message, int error, unsigned tries) noexcept;
   void send_singly(unsigned socket, Message& message) noexcept;
