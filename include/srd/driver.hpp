@@ -76,6 +76,8 @@ class PathControl {
 /// invents. Order is kept per path.
 class PacketIo : public PathControl {
  public:
+  /// Fewer than out.size(): nothing else was waiting, or has been for less than 100 us (a device of
+  /// many queues need not ask all of them each time). arm() always asks all.
   virtual std::size_t rx_burst(std::span<RxDatagram> out) noexcept = 0;
   virtual void rx_release(std::span<const BufferId> buffers) noexcept = 0;
   /// Takes all of `in`. What could not be sent comes back through tx_done with its error, later

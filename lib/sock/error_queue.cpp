@@ -59,7 +59,7 @@ bool ErrorQueue::read_one(unsigned socket) noexcept {
       found = control_value(data, bytes, error);
     }
   });
-  ++errors_;
+  errors_.add();
   const Address address = from_socket_address(remote);
   if (!found || address.family == 0 || !classify(error, address, event)) return true;
   // A local refusal (longer than the device's MTU) quotes nothing of ours.

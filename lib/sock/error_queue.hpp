@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/counter.hpp"
 #include "sock/path_pool.hpp"
 
 namespace srd::sock {
@@ -25,7 +26,7 @@ class ErrorQueue {
 
   [[nodiscard]] bool has_events() const noexcept { return head_ != tail_; }
 
-  [[nodiscard]] std::uint64_t errors() const noexcept { return errors_; }
+  [[nodiscard]] std::uint64_t errors() const noexcept { return errors_.value(); }
 
   static constexpr unsigned kDrainMax = 64;
   /// Events kept for poll(); when it is full the newest is dropped. They are hints.
@@ -39,7 +40,7 @@ class ErrorQueue {
   std::array<PathEvent, kEventsMax> events_{};
   std::uint32_t head_ = 0;  ///< free-running
   std::uint32_t tail_ = 0;
-  std::uint64_t errors_ = 0;
+  Counter errors_;
 };
 
 }  // namespace srd::sock

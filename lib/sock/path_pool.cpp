@@ -10,6 +10,7 @@ namespace srd::sock {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kPathBuckets = 1U << 16;
 
 std::uint64_t hash_address(const Address& address) noexcept {
   std::uint64_t low = 0;
@@ -36,7 +37,11 @@ Errc PathPool::open() noexcept {
   paths_ = LazyArray<Path>(kPathsMax);
   dests_ = LazyArray<Dest>(kDestsMax);
   buckets_ = LazyArray<std::uint32_t>(kDestsMax);
-  if (!paths_.is_valid() || !dests_.is_valid() || !buckets_.is_valid()) return Errc::no_memory;
+  path_buckets_ = LazyArray<std::uint32_t>(kPathBuckets);
+  if (!paths_.is_valid() || !dests_.is_valid() || !buckets_.is_valid() ||
+      !path_buckets_.is_valid()) {
+    return Errc::no_memory;
+  }
 
   SocketWishes wishes = config_.wishes;
   wishes.local_info = is_wildcard(config_.bind);
@@ -167,6 +172,24 @@ Result<unsigned> PathPool::choose_socket(const Dest& dest, std::uint32_t entropy
   return Errc::no_memory;
 }
 
+std::uint32_t PathPool::path_bucket(unsigned socket, const SocketAddress& remote) const noexcept {
+  std::array<std::uint64_t, 4> words{};
+  static_assert(sizeof remote.v6 <= sizeof words);
+  std::memcpy(words.data(), &remote.v6, sizeof remote.v6);
+  std::uint64_t hash = socket;
+  for (const std::uint64_t word : words) {
+    std::uint64_t state = hash ^ word;
+    hash = split_mix(state);
+  }
+  return static_cast<std::uint32_t>(hash) % kPathBuckets;
+}
+
+void PathPool::unlink_path(std::uint32_t index) noexcept {
+  std::uint32_t* link = &path_buckets_[path_bucket(paths_[index].socket, paths_[index].remote)];
+  while (*link != 0 && *link != index + 1) link = &paths_[*link - 1].next;
+  if (*link != 0) *link = paths_[index].next;
+}
+
 Result<PathId> PathPool::take_path(unsigned socket, const Address& remote) noexcept {
   SocketAddress to{};
   if (!to_socket_address(remote, family(), to)) return Errc::no_route;
@@ -185,6 +208,9 @@ Result<PathId> PathPool::take_path(unsigned socket, const Address& remote) noexc
   path.socket = static_cast<std::uint8_t>(socket);
   path.v4 = remote.family == 4;
   path.state = Path::State::open;
+  std::uint32_t& head = path_buckets_[path_bucket(socket, to)];
+  path.next = head;
+  head = index + 1;
   ++sockets_[socket].users;
   return PathId{index};
 }
@@ -224,6 +250,7 @@ void PathPool::close_path(Instant now, PathId id) noexcept {
   Path* path = open_entry(id);
   if (path == nullptr) return;
   const auto index = static_cast<std::uint32_t>(id);
+  unlink_path(index);
   path->state = Path::State::draining;
   path->drained_at = now.ns + kDrainNs;
   path->next = kNone;
@@ -265,11 +292,10 @@ void PathPool::expire_drained(Instant now) noexcept {
 PathId PathPool::find_path(unsigned socket, const Address& remote) const noexcept {
   SocketAddress to{};
   if (!to_socket_address(remote, family(), to)) return kNoPath;
-  for (std::uint32_t i = 0; i < paths_used_; ++i) {
-    const Path& path = paths_[i];
-    if (path.socket == socket && path.state == Path::State::open &&
-        std::memcmp(&path.remote.v6, &to.v6, sizeof to.v6) == 0) {
-      return PathId{i};
+  for (std::uint32_t i = path_buckets_[path_bucket(socket, to)]; i != 0; i = paths_[i - 1].next) {
+    const Path& path = paths_[i - 1];
+    if (path.socket == socket && std::memcmp(&path.remote.v6, &to.v6, sizeof to.v6) == 0) {
+      return PathId{i - 1};
     }
   }
   return kNoPath;

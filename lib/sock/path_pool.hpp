@@ -36,7 +36,7 @@ struct Path {
   SocketAddress remote;
   std::uint64_t drained_at;  ///< draining: ns
   std::uint64_t refused_in;  ///< the tx_burst in which a datagram of it was refused
-  std::uint32_t next;        ///< free list, drain list
+  std::uint32_t next;        ///< open: chain of equal hash; else free or drain list
   DestId dest;               ///< kNoDest: return path
   std::uint16_t
       local;  ///< local address to send from, index of local_address(); 0: kernel's choice
@@ -51,7 +51,7 @@ class PathPool {
   static constexpr unsigned kServiceSocket = 0;
   static constexpr unsigned kPoolSocketsMax = 96;
   static constexpr unsigned kSocketsMax = kPoolSocketsMax + 1;
-  static constexpr std::uint32_t kPathsMax = 65536;
+  static constexpr std::uint32_t kPathsMax = 1U << 19;  ///< 8,192 peers with 64 paths each
   static constexpr std::uint32_t kDestsMax = 65536;
   static constexpr std::uint32_t kLocalsMax = 256;
   /// Receive-only time of a closed path's port. PROTOCOL.md: max(1 s, 8 SRTT), and 8 SRTT is less.
@@ -157,6 +157,9 @@ class PathPool {
     bool used, forgotten, no_gso;
   };
 
+  [[nodiscard]] std::uint32_t path_bucket(unsigned socket,
+                                          const SocketAddress& remote) const noexcept;
+  void unlink_path(std::uint32_t index) noexcept;
   Result<PathId> take_path(unsigned socket, const Address& remote) noexcept;
   Result<unsigned> choose_socket(const Dest& dest, std::uint32_t entropy) noexcept;
   bool open_pool_socket(unsigned index) noexcept;
@@ -175,7 +178,8 @@ class PathPool {
   std::array<Socket, kSocketsMax> sockets_{};
 
   LazyArray<Path> paths_;
-  std::uint32_t paths_used_ = 0;  ///< entries ever touched
+  LazyArray<std::uint32_t> path_buckets_;  ///< open paths by socket and remote: index + 1; 0: empty
+  std::uint32_t paths_used_ = 0;           ///< entries ever touched
   std::uint32_t free_path_ = UINT32_MAX;
   std::uint32_t drain_head_ = UINT32_MAX, drain_tail_ = UINT32_MAX;
   std::uint64_t next_expiry_ns_ = UINT64_MAX;

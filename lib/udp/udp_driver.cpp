@@ -17,6 +17,8 @@ namespace srd::udp {
 
 namespace {
 
+static_assert(kDatagramBytesMax == sock::kUdpPayloadBytesMax);
+
 /// Descriptors that one queue may need: sockets, epoll, route look-ups.
 constexpr rlim_t kDescriptorsPerQueue = sock::PathPool::kSocketsMax + 3;
 
@@ -46,11 +48,11 @@ Errc check(const Options& o) {
     }
   }
   if (o.datagram_bytes != 0 &&
-      (o.datagram_bytes < kDatagramBytesMin || o.datagram_bytes > sock::kUdpPayloadBytesMax)) {
+      (o.datagram_bytes < kDatagramBytesMin || o.datagram_bytes > kDatagramBytesMax)) {
     fail(Errc::invalid_argument,
          "udp: datagram_bytes=%" PRIu32 " is out of range; use %" PRIu32 " to %" PRIu32
          ", or 0 for what the route allows",
-         o.datagram_bytes, kDatagramBytesMin, sock::kUdpPayloadBytesMax);
+         o.datagram_bytes, kDatagramBytesMin, kDatagramBytesMax);
     return Errc::invalid_argument;
   }
   if (o.bind.family != 0 && o.bind.family != 4 && o.bind.family != 6) {
@@ -225,7 +227,7 @@ class UdpDriver final : public Driver {
   static constexpr std::uint32_t kBurstBytesOnWire = 65535;
 
   [[nodiscard]] std::uint32_t datagram_bytes_max() const noexcept {
-    return options_.datagram_bytes == 0 ? sock::kUdpPayloadBytesMax : options_.datagram_bytes;
+    return options_.datagram_bytes == 0 ? kDatagramBytesMax : options_.datagram_bytes;
   }
 
   [[nodiscard]] TxFeatures tx_features() const noexcept {

@@ -32,6 +32,8 @@ inline constexpr std::uint32_t kSocketBufferBytesMin = 4096;
 inline constexpr std::uint32_t kSocketBufferBytesMax = 1U << 30;
 /// Smallest datagram cap: what every IPv6 link carries (RFC 8200: 1280), less IP and UDP headers.
 inline constexpr std::uint32_t kDatagramBytesMin = 1232;
+/// Largest UDP payload over IPv4.
+inline constexpr std::uint32_t kDatagramBytesMax = 65507;
 inline constexpr std::uint16_t kPathsMax = 64;
 /// Below this a burst in a scheduling gap of the host overflows the socket: advice() says so.
 inline constexpr std::uint32_t kAdvisedBufferBytes = 4U << 20;

@@ -194,6 +194,23 @@ TEST_F(PathPoolTest, ReturnPathsFillTheTableAndThenFail) {
   EXPECT_EQ(pool_->open_return_path(at_ms(1000), 0, 0, remote).value(), paths[17]);
 }
 
+TEST_F(PathPoolTest, FindsOpenPathsBySocketAndRemote) {
+  std::vector<PathId> paths;
+  Address remote = parse_address("127.0.0.1:0").value();
+  for (std::uint16_t port = 1; port <= 5000; ++port) {
+    remote.port = port;
+    paths.push_back(pool_->open_return_path(at_ms(0), 0, 0, remote).value());
+  }
+  for (std::uint16_t port = 2; port <= 5000; port = static_cast<std::uint16_t>(port + 2)) {
+    pool_->close_path(at_ms(0), paths[port - 1U]);
+  }
+  for (std::uint16_t port = 1; port <= 5000; ++port) {
+    remote.port = port;
+    EXPECT_EQ(pool_->find_path(0, remote), port % 2 == 1 ? paths[port - 1U] : kNoPath);
+    EXPECT_EQ(pool_->find_path(1, remote), kNoPath);
+  }
+}
+
 TEST_F(PathPoolTest, RefusesReturnPathsOfUnknownSockets) {
   const Address remote = parse_address("127.0.0.1:9").value();
   EXPECT_EQ(pool_->open_return_path(at_ms(0), 5, 0, remote).errc(), Errc::not_found);

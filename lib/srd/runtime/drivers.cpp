@@ -29,7 +29,8 @@ Result<OpenedDevice> open_udp(const DeviceString& device) {
                       rcvbuf_bytes);
   options.take_number("sndbuf_bytes", udp::kSocketBufferBytesMin, udp::kSocketBufferBytesMax,
                       sndbuf_bytes);
-  options.take_number("datagram_bytes", udp::kDatagramBytesMin, UINT16_MAX, datagram_bytes);
+  options.take_number("datagram_bytes", udp::kDatagramBytesMin, udp::kDatagramBytesMax,
+                      datagram_bytes);
   const std::string subject = "srd_context_open: device \"" + device.text + "\"";
   if (const Errc status = options.finish(subject.c_str()); status != Errc::ok) return status;
   wanted.paths = static_cast<std::uint16_t>(paths);
