@@ -119,6 +119,10 @@ bool Core::Impl::on_data(Index index, Arrival& arrival) noexcept {
     counters_.rx_malformed.add();
     return false;
   }
+  if (contexts_[index].initiator && !contexts_[index].all_paths_open &&
+      wire::backlog_bytes(header.backlog) >= kOpenAllBytes) {
+    open_all_paths(index, arrival.now_ns);  // the responder cannot, and has much to send
+  }
   if (!admit_psn(index, arrival)) return false;
   const Outcome outcome = accept_segment(index, arrival, header, payload);
   if (outcome == Outcome::refused) {
@@ -150,7 +154,11 @@ Core::Impl::Outcome Core::Impl::accept_segment(Index index, const Arrival& arriv
       return Outcome::consumed;
     }
     at = open_message(index, header.msg_id, header.msg_len, header.port, !whole);
-    if (at == kNone) return Outcome::refused;
+    if (at == kNone) {
+      return reject(index, header.msg_id, header.port, wire::NackCode::no_resources)
+                 ? Outcome::consumed
+                 : Outcome::refused;
+    }
     charge(rx_messages_[at], header.msg_len);
     if (!whole) {
       ++ctx.partials;
@@ -165,14 +173,7 @@ Core::Impl::Outcome Core::Impl::accept_segment(Index index, const Arrival& arriv
   }
   bool kept = false;
   if (!store_slice(message, arrival, header.msg_off, payload, true, kept)) {
-    if (message.received == 0) {
-      if (!whole) {
-        --ctx.partials;
-        ctx.reserved_left_bytes -= header.msg_len;
-      }
-      free_message(at);
-    }
-    return Outcome::refused;
+    return give_up_message(index, at);
   }
   message.received += static_cast<std::uint32_t>(payload.size());
   if (!whole) ctx.reserved_left_bytes -= payload.size();
@@ -181,6 +182,28 @@ Core::Impl::Outcome Core::Impl::accept_segment(Index index, const Arrival& arriv
     complete_message(at);
   }
   return kept ? Outcome::kept : Outcome::consumed;
+}
+
+/// No memory for the next piece. Messages that each wait for the others' memory would never finish,
+/// so this one goes back to its sender and frees what it holds.
+Core::Impl::Outcome Core::Impl::give_up_message(Index index, Index at) noexcept {
+  Ctx& ctx = contexts_[index];
+  RxMessage& message = rx_messages_[at];
+  const bool rejected =
+      reject(index, message.msg_id, message.channel, wire::NackCode::no_resources);
+  if (!rejected && message.received > 0) return Outcome::refused;
+  if (message.hashed) {
+    --ctx.partials;
+    ctx.reserved_left_bytes -= message.length - message.received;
+  }
+  if (rejected && message.hashed) {
+    free_slices(message);
+    charge(message, 0);
+    message.state = RxMessage::State::rejected;
+  } else {
+    free_message(at);
+  }
+  return rejected ? Outcome::consumed : Outcome::refused;
 }
 
 bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
@@ -192,7 +215,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   }
   // All records first: a datagram is accepted whole or not at all.
   std::uint64_t payload_bytes = 0;
-  std::uint32_t small_blocks = 0, large_blocks = 0;
+  std::uint32_t large_blocks = 0;
   std::span<const std::byte> scan = rest;
   for (std::uint32_t i = 0; i < header.count; ++i) {
     wire::SmallRecord record;
@@ -203,7 +226,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
       return false;
     }
     payload_bytes += record.bytes;
-    if (record.bytes > 0) ++(record.bytes > rx_small_.block_bytes() ? large_blocks : small_blocks);
+    if (record.bytes > rx_small_.block_bytes()) ++large_blocks;
     scan = scan.subspan(wire::kSmallRecordBytes + (record.bytes + 3U) / 4 * 4);
   }
   if (payload_bytes != header.bytes) {
@@ -211,8 +234,13 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
     return false;
   }
   if (!admit_psn(index, arrival)) return false;
-  if (rx_messages_.free() < header.count || slices_.free() < header.count ||
-      rx_small_.free() < small_blocks || rx_large_.free() < large_blocks) {
+  // What does not fit is rejected message by message; if not even that can be told, nothing is
+  // taken. There is a small block for every message.
+  std::uint32_t room = std::min({rx_messages_.free(), slices_.free(), std::uint32_t{header.count}});
+  if (large_blocks > 0) room = std::min(room, rx_large_.free());
+  const std::uint32_t tellable = std::min(
+      rejections_.free(), config_.limits.rejections_per_peer - contexts_[index].rejection_count);
+  if (room == 0 || room + tellable < header.count) {
     counters_.rx_no_memory.add();
     return false;
   }
@@ -221,11 +249,13 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
     wire::decode(rest, record);
     const std::span<const std::byte> payload = rest.subspan(wire::kSmallRecordBytes, record.bytes);
     rest = rest.subspan(wire::kSmallRecordBytes + (record.bytes + 3U) / 4 * 4);
-    if (pool_used_bytes_ + record.bytes > config_.limits.receive_pool_bytes) {
-      // Without room for the rejection this message would be lost: keep it, the pool is soft by one
-      // datagram.
-      if (reject(index, header.msg_id + i, record.port, wire::NackCode::no_resources)) continue;
+    const bool pool_full = pool_used_bytes_ + record.bytes > config_.limits.receive_pool_bytes;
+    if (room == 0 || pool_full) {
+      // The pool is soft by one datagram where even the rejection has no room.
+      const bool told = reject(index, header.msg_id + i, record.port, wire::NackCode::no_resources);
+      if (told || room == 0) continue;
     }
+    --room;
     const Index at = open_message(index, header.msg_id + i, record.bytes, record.port, false);
     RxMessage& message = rx_messages_[at];
     charge(message, record.bytes);

@@ -142,7 +142,7 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
   advance_una(index);
   release_parked(index);
   arm_retry(ctx, arrival.now_ns);
-  if (!ctx.all_paths_open && ctx.initiator && ctx.in_flight_bytes + tally.bytes > (64U << 10)) {
+  if (!ctx.all_paths_open && ctx.initiator && ctx.in_flight_bytes + tally.bytes > kOpenAllBytes) {
     open_all_paths(index, arrival.now_ns);
   }
   return true;

@@ -60,7 +60,6 @@ struct Timing {
   std::uint64_t receiver_silence =
       500'000'000;                    ///< a peer with unfinished messages is probed after
   std::uint64_t burst_span = 20'000;  ///< one burst carries at most this long at the current rate
-  std::uint64_t path_fresh = 25'000'000'000;  ///< slots unused for longer are UNTRIED again
   static Timing kernel() noexcept;
   static Timing bypass() noexcept;
 };

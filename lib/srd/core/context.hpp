@@ -16,6 +16,8 @@
 namespace srd::core {
 
 inline constexpr std::uint32_t kWindowPsnsMax = 8192;
+inline constexpr std::uint64_t kOpenAllBytes =
+    64U << 10;  ///< in flight or waiting: every slot is opened
 inline constexpr std::uint32_t kWindowWords = kWindowPsnsMax / 64;
 
 /// A timer with the late-timer rule (PROTOCOL.md 5.6): handled much later than due, it is re-armed
@@ -66,7 +68,7 @@ struct Context {
   State state = State::hello_sent;
   bool initiator = false;
   bool draining = false;  ///< a better context exists; nothing new is sent here
-  bool close_pending = false, close_ack_pending = false;
+  bool close_pending = false;
   Index peer = kNone, peer_next = kNone;
 
   // identity
@@ -170,7 +172,6 @@ struct Context {
   bool want_confirm = false;  ///< the peer should learn rej_known
   std::uint64_t confirm_due_ns = UINT64_MAX;
   LateTimer want_nack;
-  std::uint64_t ports_paused_until_ns = 0;  ///< RNR pauses new messages
 
   // receiving
   RecvWindow rx;

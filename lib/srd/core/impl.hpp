@@ -155,6 +155,7 @@ class Core::Impl {
   // accept.cpp
   enum class Outcome : std::uint8_t { kept, consumed, refused };
   bool on_data(Index index, Arrival& arrival) noexcept;
+  Outcome give_up_message(Index index, Index message) noexcept;
   bool on_small(Index index, Arrival& arrival) noexcept;
   void on_void(Index index, Arrival& arrival) noexcept;
   void on_abort(Index index, Arrival& arrival) noexcept;

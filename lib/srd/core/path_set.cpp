@@ -15,7 +15,7 @@ constexpr double kWeightMin = 1.0 / 16, kWeightMax = 4.0;
 void PathSet::reset(std::uint32_t slots) noexcept {
   for (auto& slot : slots_) slot = Slot{};
   size_ = slots;
-  good_ = busy_ = 0;
+  good_ = busy_ = unproven_ = 0;
   rotor_ = 0;
   weight_sum_ = 0.0;
 }
@@ -29,6 +29,10 @@ void PathSet::set_state(std::uint32_t slot, SlotState state) noexcept {
     weight_sum_ -= s.weight;
   }
   s.state = state;
+  // A slot that was open before and could not be opened again is tried again.
+  const bool unproven = state == SlotState::untried || state == SlotState::suspect ||
+                        (state == SlotState::closed && s.rerolls > 0);
+  unproven_ = unproven ? unproven_ | bit : unproven_ & ~bit;
   if (state == SlotState::good) {
     // A slot that was in trouble, or explores, starts below the average and earns its share.
     const std::uint32_t others = good_count();

@@ -106,6 +106,9 @@ class PathSet {
     return (good_ >> slot & 1U) != 0;
   }
 
+  /// Slots with probe deadlines: opened once and not good now.
+  [[nodiscard]] std::uint64_t unproven_mask() const noexcept { return unproven_; }
+
   /// Slots with something in flight.
   [[nodiscard]] std::uint64_t busy_mask() const noexcept { return busy_; }
 
@@ -132,7 +135,7 @@ class PathSet {
  private:
   std::array<Slot, kSlotsMax> slots_{};
   std::uint32_t size_ = 0;
-  std::uint64_t good_ = 0, busy_ = 0;
+  std::uint64_t good_ = 0, busy_ = 0, unproven_ = 0;
   std::uint32_t rotor_ = 0;
   double weight_sum_ = 0.0;  // over good slots
 };

@@ -143,13 +143,11 @@ void Core::Impl::reroll(Index index, std::uint32_t slot_index, std::uint64_t now
 /// Probe deadlines and repetitions of slots that are not good, and exploration.
 void Core::Impl::slot_timers(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
-  for (std::uint32_t i = 0; i < ctx.paths.size(); ++i) {
+  for (std::uint64_t rest = ctx.paths.unproven_mask(); rest != 0; rest &= rest - 1) {
+    const auto i = static_cast<std::uint32_t>(std::countr_zero(rest));
     Slot& slot = ctx.paths[i];
-    if (slot.state == SlotState::good) continue;
     if (slot.path == kNoPath) {
-      if (ctx.initiator && slot.rerolls > 0 && now_ns >= slot.next_probe_ns) {
-        open_slot(ctx, i, now_ns, 2);
-      }
+      if (ctx.initiator && now_ns >= slot.next_probe_ns) open_slot(ctx, i, now_ns, 2);
       continue;
     }
     if (slot.probe_id != 0 && now_ns >= slot.probe_deadline_ns) {

@@ -246,7 +246,7 @@ Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) 
 }
 
 /// Ends a context. Messages of which any packet was sent end with `why`; unsent ones stay queued
-/// for the next context. Errc::ok: nothing of it was ever used.
+/// for the next context. Errc::ok: we closed it when nothing was left to do in it.
 void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   const Index peer = ctx.peer;
@@ -301,8 +301,9 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
     if (peers_[peer].state == Peer::State::connecting) peers_[peer].state = Peer::State::idle;
     const bool queued = !peers_[peer].queue.empty() || !peers_[peer].bundles.empty() ||
                         !peers_[peer].waiting.empty();
-    const bool goes_on = why == Errc::peer_restarted || why == Errc::context_lost;
-    if (queued && goes_on) start_context(now_ns, peer);
+    const bool goes_on =
+        why == Errc::peer_restarted || why == Errc::context_lost || why == Errc::ok;
+    if (queued && goes_on && !closing_down_) start_context(now_ns, peer);
     drop_peer_if_unused(peer);
   }
 }

@@ -93,7 +93,9 @@ std::uint8_t Core::Impl::pressure() const noexcept {
 /// it), plus this peer's share of the free pool. It never falls.
 std::uint64_t Core::Impl::limit_units(Ctx& ctx) noexcept {
   const std::uint64_t limit = ctx.rx_total_bytes + ctx.reserved_left_bytes + receive_allowance();
-  ctx.told_limit = std::max(ctx.told_limit, limit >> wire::kLimitUnitShift);
+  // Rounded up: the last bytes of a reserved message must not wait for a unit that never fills.
+  constexpr std::uint64_t kUnit = std::uint64_t{1} << wire::kLimitUnitShift;
+  ctx.told_limit = std::max(ctx.told_limit, (limit + kUnit - 1) >> wire::kLimitUnitShift);
   return ctx.told_limit;
 }
 
@@ -394,7 +396,7 @@ std::size_t Core::Impl::transmit_close(Index index, std::uint64_t now_ns,
       ++n;
     }
   }
-  destroy_context(index, Errc::peer_closed, now_ns);
+  destroy_context(index, Errc::ok, now_ns);
   return n;
 }
 

@@ -3,6 +3,7 @@
 // later than due are re-armed once instead: what they would judge by has not been read yet. Source:
 // PROTOCOL.md 5.6.
 #include <algorithm>
+#include <bit>
 
 #include "srd/core/impl.hpp"
 
@@ -44,12 +45,12 @@ std::uint64_t Core::Impl::context_deadline(const Ctx& ctx) const noexcept {
                 ctx.rack_timer.due_ns, ctx.retry_timer.due_ns, ctx.limit_probe.due_ns,
                 ctx.want_nack.due_ns, ctx.silence.due_ns, ctx.dead_timer.due_ns, ctx.confirm_due_ns,
                 ctx.limit_reminder_ns, ctx.pace_due_ns, ctx.blocked_due_ns});
-  if (ctx.state == Context::State::open && ctx.paths.good_count() < ctx.paths.size()) {
-    for (std::uint32_t i = 0; i < ctx.paths.size(); ++i) {
+  if (ctx.state == Context::State::open) {
+    for (std::uint64_t rest = ctx.paths.unproven_mask(); rest != 0; rest &= rest - 1) {
+      const auto i = static_cast<std::uint32_t>(std::countr_zero(rest));
       const Slot& slot = ctx.paths[i];
-      if (slot.state == SlotState::good) continue;
       if (slot.path == kNoPath) {
-        if (ctx.initiator && slot.rerolls > 0) due = std::min(due, slot.next_probe_ns);
+        if (ctx.initiator) due = std::min(due, slot.next_probe_ns);
       } else if (slot.probe_id != 0) {
         due = std::min(due, slot.probe_deadline_ns);
       } else if ((ctx.probes_pending >> i & 1U) == 0) {

@@ -82,7 +82,7 @@ std::size_t Core::Impl::transmit(Index index, std::uint64_t now_ns,
   n += transmit_small(index, now_ns, out.subspan(n));
   n += transmit_data(index, now_ns, out.subspan(n));
   if (n < out.size()) n += transmit_acks(index, now_ns, out.subspan(n));
-  if (ctx.window_limited && ctx.initiator) explore(index, now_ns);
+  if (ctx.window_limited) explore(index, now_ns);
   return n;
 }
 

@@ -22,6 +22,13 @@ bool covers_payload(const std::byte* packet) noexcept {
   return (flags & kFlagFullCheck) != 0 || type != PacketType::data;
 }
 
+// Without the payload its length is covered all the same: a truncated segment must not pass.
+std::uint32_t with_length(std::uint32_t crc, std::size_t packet_bytes) noexcept {
+  std::array<std::byte, 4> length;
+  store_le<std::uint32_t>(length.data(), static_cast<std::uint32_t>(packet_bytes));
+  return crc32c(crc, length);
+}
+
 // CRC of `covered` with its check field taken as zero.
 std::uint32_t crc_without_check(std::span<const std::byte> covered, std::uint32_t seed) noexcept {
   // One word more than up to the check, where there is one: the CRC works in words of 8 bytes.
@@ -44,6 +51,10 @@ void seal(std::span<std::byte> header, std::span<const Segment> payload,
     for (const Segment& segment : payload) {
       crc = crc32c(crc, std::span(segment.data, segment.bytes));
     }
+  } else {
+    std::size_t packet_bytes = header.size();
+    for (const Segment& segment : payload) packet_bytes += segment.bytes;
+    crc = with_length(crc, packet_bytes);
   }
   store_le<std::uint32_t>(header.data() + kCheckOffset, crc);
 }
@@ -52,9 +63,10 @@ bool verify(std::span<const std::byte> packet, std::size_t header_bytes,
             std::uint32_t seed) noexcept {
   if (packet.size() < kCommonBytes || packet.size() < header_bytes) return false;
   SRD_DCHECK(header_bytes >= kCommonBytes);
-  const std::size_t covered = covers_payload(packet.data()) ? packet.size() : header_bytes;
-  return load_le<std::uint32_t>(packet.data() + kCheckOffset) ==
-         crc_without_check(packet.first(covered), seed);
+  const bool whole = covers_payload(packet.data());
+  std::uint32_t crc = crc_without_check(packet.first(whole ? packet.size() : header_bytes), seed);
+  if (!whole) crc = with_length(crc, packet.size());
+  return load_le<std::uint32_t>(packet.data() + kCheckOffset) == crc;
 }
 
 std::uint32_t derive_seed(const SeedSide& sender, const SeedSide& receiver) noexcept {
