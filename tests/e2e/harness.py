@@ -18,11 +18,17 @@ import tempfile
 import time
 import unittest
 
-FABRIC = str(pathlib.Path(__file__).resolve().parents[1] / "fabric")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FABRIC = str(ROOT / "tests/fabric")
 SKIPPED = 77
 INSIDE = "SRD_E2E_INSIDE"  # set for the copy of the test process that runs inside
 CLONE_NEWNET = 0x40000000
 libc = ctypes.CDLL(None, use_errno=True)
+
+
+def program(variable, built):
+    """A program under test: CMake names it in the environment; by hand it is the one in build/."""
+    return os.environ.get(variable, str(ROOT / "build" / built))
 
 
 def fabric(*arguments, env=None):
