@@ -56,7 +56,7 @@ void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t pay
     ++ctx.ce_total;
     counters_.rx_ce.add();
   }
-  const std::uint64_t epoch = arrival.now_ns / 100'000'000;
+  const std::uint64_t epoch = arrival.now_ns / kActiveEpochNs;
   if (epoch != epoch_) {
     active_before_ = epoch == epoch_ + 1 ? active_now_ : 0;
     active_now_ = 0;

@@ -447,7 +447,8 @@ class Core::Impl {
   std::uint32_t half_open_ = 0;
   std::uint32_t next_serial_ = 1;
   std::uint64_t pool_used_bytes_ = 0;
-  std::uint64_t epoch_ = 0;  // of 100 ms, for sharing the receive pool
+  static constexpr std::uint64_t kActiveEpochNs = 100'000'000;
+  std::uint64_t epoch_ = 0;  // latest in which data came, for sharing the receive pool
   std::uint32_t active_now_ = 0, active_before_ = 0;
   std::uint64_t host_drops_ = 0;
   std::uint8_t rx_fill_ = 0;
