@@ -38,6 +38,7 @@ bool Core::Impl::admit_psn(Index index, const Arrival& arrival) noexcept {
   if (probe) {
     ctx.rx.retell_all();
     ctx.ack.twice = true;
+    ctx.ack.reply_slot = arrival.header.slot;
   }
   acknowledge_now(index);
   return false;
@@ -90,6 +91,7 @@ void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t pay
   if (probe) {
     ctx.rx.retell_all();
     ack.twice = true;
+    ack.reply_slot = arrival.header.slot;
   }
   if (probe || first_ce || (arrival.header.flags & wire::kFlagAckRequest) != 0 ||
       ack.pending_bytes >=

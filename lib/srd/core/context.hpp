@@ -40,7 +40,8 @@ struct LateTimer {
 struct AckDuty {
   bool due = false;    ///< send at the next transmit
   bool lazy = false;   ///< due once the application had its turn
-  bool twice = false;  ///< answer to a tail probe: on two slots
+  bool twice = false;  ///< answer to a tail probe: on two slots, one of them where it came by
+  std::uint8_t reply_slot = 0;
   bool beyond = false, duplicate = false;
   bool has_echo = false;
   bool echo_ce = false;
@@ -202,6 +203,7 @@ struct Context {
   std::uint64_t repath_wanted = 0;  ///< responder: slots that need new entropy
   bool all_paths_open = false;
   std::uint64_t explore_due_ns = 0, explored_ns = 0;
+  std::uint64_t icmp_again_ns = 0;    ///< no probe because of ICMP before
   bool icmp_seen = false;  ///< while connecting: the host answered with an ICMP error
   std::uint8_t ack_slot = 0;
   std::uint64_t ack_slot_until_ns = 0;

@@ -15,6 +15,7 @@ namespace {
 constexpr double kResetsPerSecond = 1000;
 constexpr double kResetBurst = 64;
 constexpr std::uint64_t kDoubtPauseRtos = 10;
+constexpr std::uint32_t kRecentProbes = 64;
 }  // namespace
 
 void Core::Impl::send_reset(const Arrival& arrival) noexcept {
@@ -61,7 +62,7 @@ void Core::Impl::on_reset(Arrival& arrival) noexcept {
     }
     const bool plausible = (ctx.una != ctx.nxt && seq_less_equal(ctx.una, arrival.header.psn) &&
                             seq_less(arrival.header.psn, ctx.nxt)) ||
-                           arrival.header.psn == ctx.next_probe_id - 1;
+                           ctx.next_probe_id - arrival.header.psn - 1 < kRecentProbes;
     if (!plausible) continue;
     ctx.doubt_slot = arrival.header.slot;
     const Index successor = new_context(ctx.peer, true, arrival.now_ns);

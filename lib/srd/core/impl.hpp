@@ -380,6 +380,7 @@ class Core::Impl {
   bool fires(LateTimer& timer, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t context_deadline(const Ctx& ctx) const noexcept;
   bool set_up_timers(Index index, std::uint64_t now_ns) noexcept;
+  [[nodiscard]] bool has_living_sibling(Index index, std::uint64_t now_ns) const noexcept;
   void expect_answer(Ctx& ctx, std::uint64_t now_ns) noexcept;
 
   Config config_;

@@ -271,6 +271,7 @@ void Core::Impl::on_probe(Index index, Arrival& arrival) noexcept {
   if ((probe.flags & wire::kProbeWantAck) != 0) {
     ctx.rx.retell_all();
     ctx.ack.twice = true;
+    ctx.ack.reply_slot = arrival.header.slot;
     acknowledge_now(index);
   }
 }
@@ -364,6 +365,9 @@ void Core::Impl::handle_path_event(Instant now, const PathEvent& event) noexcept
     }
     if (ctx.state != Context::State::open || (!ours && !same_dest)) continue;
     if (ctx.in_flight_datagrams == 0 && ctx.lost.count == 0) continue;
+    // The probe may draw the next ICMP: once per RTO is enough for a hint.
+    if (now.ns < ctx.icmp_again_ns) continue;
+    ctx.icmp_again_ns = now.ns + rto_ns(ctx);
     if (ctx.probe_two_slots == 0) ctx.probe_two_slots = 1;
     mark_ready(i);
   }

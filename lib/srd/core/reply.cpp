@@ -229,8 +229,10 @@ std::size_t Core::Impl::transmit_acks(Index index, std::uint64_t now_ns,
     write_ack(ctx, now_ns, slot, words, out[n]);
     ++n;
     if (ctx.ack.twice && n < out.size()) {
-      const std::uint32_t other = another_slot(ctx, slot);
-      if (other != slot && ctx.paths.is_good(other)) {
+      // The way the question came is open at least one way, whatever became of the others.
+      const std::uint32_t other =
+          ctx.ack.reply_slot != slot ? ctx.ack.reply_slot : another_slot(ctx, slot);
+      if (other != slot && ctx.paths[other].path != kNoPath) {
         copy_to_slot(ctx, out[n - 1], other, out[n]);
         ++n;
       }
@@ -343,6 +345,12 @@ std::size_t Core::Impl::transmit_probes(Index index, std::uint64_t now_ns,
     out[n].header_bytes = static_cast<std::uint8_t>(wire::encode(out[n].header, answer.body));
     finish_datagram(ctx, out[n]);
     ++n;
+    // An address that is new to us may be the only one that still works (NAT rebinding).
+    if (slot != answer.slot && !ctx.paths.is_good(answer.slot) && n < out.size() &&
+        ctx.paths[answer.slot].path != kNoPath) {
+      copy_to_slot(ctx, out[n - 1], answer.slot, out[n]);
+      ++n;
+    }
   }
   return n;
 }

@@ -91,7 +91,12 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   if (set_up_timers(index, now_ns)) return;
   if (fires(ctx.dead_timer, now_ns)) {
-    lose_peer(ctx.peer, Errc::peer_unreachable, now_ns);
+    // Another context of the peer that is heard shows that only this one is dead.
+    if (has_living_sibling(index, now_ns)) {
+      destroy_context(index, Errc::peer_unreachable, now_ns);
+    } else {
+      lose_peer(ctx.peer, Errc::peer_unreachable, now_ns);
+    }
     return;
   }
   if (now_ns >= ctx.doubt_due_ns) {
@@ -132,6 +137,16 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   if (now_ns >= ctx.blocked_due_ns) ctx.blocked_due_ns = UINT64_MAX;
   wake_waiting(ctx.peer, now_ns);
   slot_timers(index, now_ns);
+}
+
+bool Core::Impl::has_living_sibling(Index index, std::uint64_t now_ns) const noexcept {
+  for (Index i = peers_[contexts_[index].peer].contexts; i != kNone; i = contexts_[i].peer_next) {
+    if (i != index && contexts_[i].state == Context::State::open &&
+        contexts_[i].last_heard_ns + config_.timing.dead_timeout > now_ns) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// HELLO repetition, third leg, give-up times. True: the context is gone.
