@@ -14,6 +14,7 @@ namespace srd::core {
 namespace {
 constexpr std::uint64_t kRttSampleMaxNs = 10'000'000'000;
 constexpr std::uint64_t kRetryAfterMinNs = 10'000, kRetryAfterMaxNs = 1'000'000'000;
+constexpr std::uint64_t kNewSlotNs = 1'000'000'000;
 constexpr unsigned kFifoJudgeCount = 256;
 constexpr std::uint64_t kFifoOffNs = 60'000'000'000;
 }  // namespace
@@ -236,13 +237,13 @@ void Core::Impl::note_ce(Ctx& ctx, std::uint32_t first_psn, std::uint64_t marked
 
 // --- round-trip times ---
 
-// Paths of one network have similar base round trips. A slot opened under load never sees its own
-// without the queue, so its base is bounded by the context's: at most twice that.
-std::uint64_t Core::Impl::slot_base_ns(const Ctx& ctx, std::uint32_t slot) const noexcept {
+// A slot that is opened under load does not see its round trip without the queue at first. Paths of
+// one network are alike, so for a second its base counts as at most twice the context's.
+std::uint64_t Core::Impl::slot_base_ns(const Ctx& ctx, std::uint32_t slot_index) const noexcept {
+  const Slot& slot = ctx.paths[slot_index];
   const std::uint64_t base = ctx.rtt.base_ns();
-  if (base == UINT64_MAX) return ctx.paths[slot].rtt.base_ns();
-  return std::min(ctx.paths[slot].rtt.base_ns(),
-                  base + std::max(base, config_.timing.target_delay_min / 4));
+  if (base == UINT64_MAX || now_ns_ - slot.opened_ns > kNewSlotNs) return slot.rtt.base_ns();
+  return std::min(slot.rtt.base_ns(), base + std::max(base, config_.timing.target_delay_min / 4));
 }
 
 void Core::Impl::note_rtt(Ctx& ctx, std::uint32_t slot, std::uint64_t rtt_ns,

@@ -203,8 +203,8 @@ struct Context {
   std::uint64_t repath_wanted = 0;  ///< responder: slots that need new entropy
   bool all_paths_open = false;
   std::uint64_t explore_due_ns = 0, explored_ns = 0;
-  std::uint64_t icmp_again_ns = 0;    ///< no probe because of ICMP before
-  bool icmp_seen = false;  ///< while connecting: the host answered with an ICMP error
+  std::uint64_t icmp_again_ns = 0;  ///< no probe because of ICMP before
+  bool icmp_seen = false;           ///< while connecting: the host answered with an ICMP error
   std::uint8_t ack_slot = 0;
   std::uint64_t ack_slot_until_ns = 0;
   std::uint64_t unheard_slots = 0;  ///< our ACKs on them do not arrive, says REVPATH

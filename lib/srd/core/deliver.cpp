@@ -211,10 +211,12 @@ std::size_t Core::Impl::poll_events(std::span<Event> out) noexcept {
 std::uint64_t Core::Impl::receive_allowance() const noexcept {
   const std::uint64_t pool = config_.limits.receive_pool_bytes;
   const std::uint64_t free = pool - std::min(pool_used_bytes_, pool);
-  // Senders of the running and the last tenth of a second share it; when all are blocked nobody counts.
+  // Senders of the running and the last tenth of a second share it; when all are blocked nobody
+  // counts.
   const std::uint64_t age = now_ns_ / kActiveEpochNs - epoch_;
-  const std::uint32_t active =
-      age == 0 ? std::max(active_now_, active_before_) : age == 1 ? active_now_ : 0;
+  const std::uint32_t active = age == 0   ? std::max(active_now_, active_before_)
+                               : age == 1 ? active_now_
+                                          : 0;
   return free / std::max(active, 1U);
 }
 

@@ -16,6 +16,7 @@ constexpr double kResetsPerSecond = 1000;
 constexpr double kResetBurst = 64;
 constexpr std::uint64_t kDoubtPauseRtos = 10;
 constexpr std::uint32_t kRecentProbes = 64;
+constexpr std::uint32_t kDoubtProbes = 4;
 }  // namespace
 
 void Core::Impl::send_reset(const Arrival& arrival) noexcept {
@@ -89,7 +90,14 @@ void Core::Impl::doubt(Index index, Index successor, std::uint64_t now_ns) noexc
   ctx.successor_proven = false;
   ctx.doubted_since_ns = now_ns;
   ctx.doubt_due_ns = now_ns + rto_ns(ctx);
-  probe_slot(ctx, control_slot(ctx, now_ns));
+  // One lost probe must not pass for a restart.
+  std::uint64_t asked = 0;
+  for (std::uint32_t i = 0; i < kDoubtProbes; ++i) {
+    const std::uint32_t slot = ctx.paths.freshest(asked | ctx.unheard_slots);
+    if (slot == kSlotsMax || (asked >> slot & 1U) != 0) break;
+    asked |= std::uint64_t{1} << slot;
+    probe_slot(ctx, slot);
+  }
   mark_ready(index);
   rearm(index);
 }
@@ -138,14 +146,16 @@ void Core::Impl::end_doubt_alive(Index index) noexcept {
   ctx.doubt_due_ns = UINT64_MAX;
   ctx.doubt_again_ns = now_ns_ + kDoubtPauseRtos * rto_ns(ctx);
   if (ctx.doubt_slot < ctx.paths.size() && ctx.initiator) reroll(index, ctx.doubt_slot, now_ns_);
-  // A successor that was opened only to ask is of no use; one of another life (two servers behind
-  // one address) must not take over either.
+  // A successor of the same life may be in use by the peer already: it drains like any other. One
+  // of another life (two servers behind one address) must not take over.
   if (successor != kNone && contexts_.is_used(successor) && contexts_[successor].peer == ctx.peer) {
-    if (contexts_[successor].state == Context::State::open) {
+    const Ctx& other = contexts_[successor];
+    if (other.state != Context::State::open) {
+      destroy_context(successor, Errc::context_lost, now_ns_);
+    } else if (other.remote_incarnation != ctx.remote_incarnation ||
+               other.remote_endpoint != ctx.remote_endpoint) {
       contexts_[successor].close_pending = true;
       mark_ready(successor);
-    } else {
-      destroy_context(successor, Errc::context_lost, now_ns_);
     }
   }
   peers_[ctx.peer].incarnation = ctx.remote_incarnation;

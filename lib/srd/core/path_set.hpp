@@ -72,6 +72,7 @@ struct Slot {
   std::uint32_t answered_probe_id = 0;  ///< counted last
   std::uint64_t probe_opaque = 0;       ///< drawn anew for each address and generation
   std::uint64_t repath_again_ns = 0;
+  std::uint64_t opened_ns = 0;  ///< this generation
   std::uint32_t acks_sent = 0;  ///< by it and not known to have arrived
   std::uint64_t ack_sent_ns = 0;
   std::uint64_t probe_deadline_ns = 0, next_probe_ns = 0, probe_backoff_ns = 0;

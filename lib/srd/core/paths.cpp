@@ -41,6 +41,7 @@ bool Core::Impl::open_slot(Ctx& ctx, std::uint32_t index, std::uint64_t now_ns,
   slot.loss_ewma = slot.ce_ewma = 0;
   slot.queue_delay_ns = 0;
   slot.last_acked_tx_ns = 0;
+  slot.opened_ns = now_ns;
   slot.answers_needed = answers;
   slot.probe_id = slot.answered_probe_id = 0;
   slot.probe_opaque = prng_.next();
@@ -222,7 +223,7 @@ void Core::Impl::adopt_return_path(Index index, const Arrival& arrival) noexcept
   slot.path = *path;
   slot.flow = arrival.datagram.flow;
   slot.adopted_tx_time = arrival.header.tx_time;
-  slot.adopted_at_ns = arrival.now_ns;
+  slot.adopted_at_ns = slot.opened_ns = arrival.now_ns;
   slot.generation = arrival.header.generation;
   slot.rtt.reset();
   slot.has_acked = slot.fifo_pending = slot.lost_burst_valid = false;
@@ -294,6 +295,12 @@ void Core::Impl::on_probe_ack(Index index, Arrival& arrival) noexcept {
   const bool plausible = round >= hold && round - hold < 10'000'000'000;
   if (plausible && current) note_rtt(ctx, slot, round - hold, arrival.now_ns);
   if (plausible && !current && !ctx.rtt.has_sample()) ctx.rtt.add(round - hold, arrival.now_ns);
+  // Only the answer to a question asked since the doubt shows life; other packets may have been
+  // under way when the peer died.
+  if (ctx.doubted && current &&
+      seq_diff(answer.echo_time, wire::to_wire_time(ctx.doubted_since_ns)) >= 0) {
+    end_doubt_alive(index);
+  }
   if (!current || answer.probe_id == ctx.paths[slot].answered_probe_id) return;
   ctx.paths[slot].answered_probe_id = answer.probe_id;
   slot_answered(index, slot, arrival.now_ns);

@@ -118,7 +118,6 @@ bool Core::Impl::receive_in_context(Index index, Arrival& arrival) noexcept {
   slot.last_heard_ns = arrival.now_ns;
   ++slot.rx_datagrams;
   if (!ctx.initiator && slot.flow != arrival.datagram.flow) adopt_return_path(index, arrival);
-  if (ctx.doubted && arrival.now_ns > ctx.doubted_since_ns) end_doubt_alive(index);
   touch(index);
   return dispatch(index, arrival);
 }

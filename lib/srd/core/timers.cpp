@@ -136,7 +136,7 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   if (now_ns >= ctx.pace_due_ns) ctx.pace_due_ns = UINT64_MAX;
   if (now_ns >= ctx.blocked_due_ns) ctx.blocked_due_ns = UINT64_MAX;
   wake_waiting(ctx.peer, now_ns);
-  slot_timers(index, now_ns);
+  if (ctx.state == Context::State::open) slot_timers(index, now_ns);
 }
 
 bool Core::Impl::has_living_sibling(Index index, std::uint64_t now_ns) const noexcept {
