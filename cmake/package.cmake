@@ -39,7 +39,7 @@ if(TARGET srd-perf)
   file(RELATIVE_PATH to_lib "/p/${CMAKE_INSTALL_BINDIR}" "/p/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(srd-perf srd-info PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
   install(TARGETS srd-perf srd-info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools
           FILES_MATCHING PATTERN "*.1")
 endif()
 

@@ -4,7 +4,7 @@
 # Sourced by scripts/test.sh and scripts/demo.sh.
 
 # To build the library and the tools.
-SRD_BUILD_PACKAGES=(g++ make cmake libboost-dev)
+SRD_BUILD_PACKAGES=(g++ make cmake libboost-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 # To show them on a fabric of network namespaces beside kernel TCP.
 SRD_DEMO_PACKAGES=("${SRD_BUILD_PACKAGES[@]}" iperf3 iproute2 nftables procps ethtool)
 # To run every test.

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sampling of peer and path state; see the header.
+#include "srd_perf/flow_monitor.hpp"
+
+#include <algorithm>
+
+#include "common/addresses.hpp"
+#include "common/clock.hpp"
+
+namespace perf {
+namespace {
+
+constexpr std::uint64_t kUdpAndIpv4Bytes = 28;
+constexpr std::uint64_t kUdpAndIpv6Bytes = 48;
+
+const char* state_name(std::uint32_t state) noexcept {
+  switch (state) {
+    case SRD_PATH_UNTRIED:
+      return "untried";
+    case SRD_PATH_GOOD:
+      return "good";
+    case SRD_PATH_SUSPECT:
+      return "suspect";
+    case SRD_PATH_CLOSED:
+      return "closed";
+    default:
+      return "unknown";
+  }
+}
+
+double to_us(std::uint64_t ns) noexcept {
+  return static_cast<double>(ns) / static_cast<double>(apps::kNsPerUs);
+}
+
+}  // namespace
+
+FlowMonitor::FlowMonitor(apps::Transport& transport, srd_peer peer)
+    : transport_(transport), peer_(peer), spurious_base_(transport.endpoint().stats().tx_spurious) {
+  for (const srd_path_info& info : transport_.paths(peer_)) state_of(info).base = info;
+}
+
+FlowMonitor::PathState& FlowMonitor::state_of(const srd_path_info& info) {
+  if (info.slot >= paths_.size()) paths_.resize(info.slot + 1);
+  return paths_[info.slot];
+}
+
+void FlowMonitor::sample() {
+  std::uint64_t retransmits = 0;
+  for (const srd_path_info& info : transport_.paths(peer_)) {
+    PathState& state = state_of(info);
+    const bool carried = info.tx_datagrams != state.last.tx_datagrams;
+    if (carried && info.rtt_ns != 0) {
+      state.rtt.record(info.rtt_ns);
+      if (info.rtt_min_ns != 0) state.rtt_min_ns = std::min(state.rtt_min_ns, info.rtt_min_ns);
+    }
+    state.last = info;
+    retransmits += info.retransmits - state.base.retransmits;
+  }
+  const auto known = transport_.endpoint().peer_info(peer_);
+  if (!known) return;  // forgotten: the last sample stands
+  const srd_peer_info& info = *known;
+  last_.window_bytes = info.window_bytes;
+  last_.peer_window_bytes = info.window_bytes;
+  last_.rtt_us = info.rtt_ns / apps::kNsPerUs;
+  last_.rtt_var_us = info.rtt_var_ns / apps::kNsPerUs;
+  last_.pmtu_bytes =
+      info.datagram_bytes == 0
+          ? 0
+          : info.datagram_bytes + (info.address.family == 6 ? kUdpAndIpv6Bytes : kUdpAndIpv4Bytes);
+  last_.retransmits = retransmits;
+  extremes_.max_window_bytes = std::max(extremes_.max_window_bytes, last_.window_bytes);
+  extremes_.max_peer_window_bytes =
+      std::max(extremes_.max_peer_window_bytes, last_.peer_window_bytes);
+  if (info.rtt_ns != 0) {
+    extremes_.max_rtt_us = std::max(extremes_.max_rtt_us, last_.rtt_us);
+    extremes_.min_rtt_us = std::min(extremes_.min_rtt_us, last_.rtt_us);
+    extremes_.sum_rtt_us += last_.rtt_us;
+    ++extremes_.samples;
+  }
+}
+
+FlowSample FlowMonitor::read() {
+  sample();
+  return last_;
+}
+
+void FlowMonitor::reset_extremes() noexcept {
+  extremes_ = {};
+}
+
+void FlowMonitor::fill_extremes(StreamResult& result) const noexcept {
+  result.max_window_bytes = extremes_.max_window_bytes;
+  result.max_peer_window_bytes = extremes_.max_peer_window_bytes;
+  if (extremes_.samples == 0) return;
+  result.max_rtt_us = extremes_.max_rtt_us;
+  result.min_rtt_us = extremes_.min_rtt_us;
+  result.mean_rtt_us = extremes_.sum_rtt_us / extremes_.samples;
+}
+
+std::uint64_t FlowMonitor::spurious() const noexcept {
+  return transport_.endpoint().stats().tx_spurious - spurious_base_;
+}
+
+std::vector<PathResult> FlowMonitor::path_results() {
+  sample();
+  std::vector<PathResult> results;
+  for (std::size_t slot = 0; slot < paths_.size(); ++slot) {
+    const PathState& path = paths_[slot];
+    const srd_path_info& now = path.last;
+    const srd_path_info& base = path.base;
+    PathResult& result = results.emplace_back();
+    result.slot = static_cast<std::uint32_t>(slot);
+    result.state = state_name(now.state);
+    result.local_host = apps::host_text(now.local);
+    result.local_port = now.local.port;
+    result.remote_host = apps::host_text(now.remote);
+    result.remote_port = now.remote.port;
+    result.bytes = now.tx_bytes - base.tx_bytes;
+    result.datagrams = now.tx_datagrams - base.tx_datagrams;
+    result.received_datagrams = now.rx_datagrams - base.rx_datagrams;
+    result.lost = now.lost_datagrams - base.lost_datagrams;
+    result.ce = now.ce_datagrams - base.ce_datagrams;
+    result.rerolls = now.rerolls - base.rerolls;
+    result.retransmits = now.retransmits - base.retransmits;
+    if (path.rtt.count() == 0) continue;
+    result.rtt_min_us = to_us(path.rtt_min_ns == UINT64_MAX ? path.rtt.min_ns() : path.rtt_min_ns);
+    result.rtt_p50_us = to_us(path.rtt.percentile_ns(50));
+    result.rtt_p99_us = to_us(path.rtt.percentile_ns(99));
+  }
+  return results;
+}
+
+}  // namespace perf

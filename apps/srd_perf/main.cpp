@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// srd-perf: throughput and latency of OpenSRD flows. Options in, exit code out.
+#include <exception>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "common/failure.hpp"
+#include "common/signals.hpp"
+#include "srd_perf/client.hpp"
+#include "srd_perf/options.hpp"
+#include "srd_perf/output.hpp"
+#include "srd_perf/report_json.hpp"
+#include "srd_perf/server.hpp"
+
+namespace {
+
+int run(const perf::Options& options) {
+  perf::Output output(options.log_file, options.json ? "" : options.title, options.force_flush);
+  try {
+    return options.role == perf::Role::client ? perf::run_client(options, output)
+                                              : perf::run_server(options, output);
+  } catch (const apps::Failure& failure) {
+    if (options.json) output.write_raw(perf::to_text(perf::make_error_report(failure.what())));
+    if (!options.json) perf::complain(fmt::format("error - {}", failure.what()));
+    return failure.exit_code();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::optional<perf::Options> options = perf::parse_options(argc, argv);
+    if (!options) return apps::kExitSuccess;
+    apps::install_signal_handlers();
+    return run(*options);
+  } catch (const apps::Failure& failure) {
+    perf::complain(failure.what());
+    return failure.exit_code();
+  } catch (const std::exception& error) {
+    perf::complain(fmt::format("internal error: {}; please report it", error.what()));
+    return apps::kExitFailure;
+  }
+}
