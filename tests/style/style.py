@@ -83,6 +83,7 @@ LAYERS = {
     "tests/api/": {"tests/api/", "tests/support/"} | PUBLIC,
     "tests/e2e/": {"tests/e2e/", "tests/support/"} | PUBLIC,
     "tests/install/": {"tests/install/"} | PUBLIC,
+    "tests/tools/": {"tests/tools/", "apps/"} | PUBLIC,
     "tests/": {"tests/", "lib/"} | PUBLIC,
     "perf/": {"perf/", "lib/"} | PUBLIC,
 }
@@ -92,6 +93,9 @@ THIRD_PARTY = {
     "gtest/": ("tests/",),
     "gmock/": ("tests/",),
     "benchmark/": ("perf/",),
+    "CLI/": ("apps/",),
+    "fmt/": ("apps/",),
+    "nlohmann/": ("apps/", "tests/tools/"),
 }
 # Not on any data path (CONTRIBUTING.md), so not in the library at all.
 BANNED_HEADERS = {"iostream", "sstream", "fstream", "regex"}
@@ -102,7 +106,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 def resolve_include(includer, name):
     """The project file that an include names, or None."""
     own_root = includer.split("/")[0]
-    for base in ("lib", "include", own_root, ""):
+    for base in ("lib", "include", "apps", own_root, ""):
         candidate = os.path.normpath(os.path.join(base, name))
         if (ROOT / candidate).is_file():
             return candidate
@@ -138,7 +142,7 @@ def check_layers():
             elif target is not None and quote == "<" and not name.startswith(("tests/install/",)):
                 findings.append(f"{where}: own headers are included with quotes")
             elif target is None and quote == '"':
-                findings.append(f"{where}: \"{header}\" starts neither at lib/ nor at include/")
+                findings.append(f"{where}: \"{header}\" starts neither at lib/, at include/ nor at apps/")
     return findings
 
 
