@@ -191,8 +191,8 @@ void Core::Impl::announce_peer(Index index, Errc status) noexcept {
 
 void Core::Impl::lose_peer(Index index, Errc why, std::uint64_t now_ns) noexcept {
   Peer& peer = peers_[index];
+  fail_queued(index, why);  // first: with nothing queued no context is opened in place of another
   while (peer.contexts != kNone) destroy_context(peer.contexts, why, now_ns);
-  fail_queued(index, why);
   const bool was_up = peer.state == Peer::State::up;
   peer.state = Peer::State::lost;
   if (was_up) counters_.peers_lost.add();
@@ -250,7 +250,8 @@ Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) 
 void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   const Index peer = ctx.peer;
-  if (ctx.state == Context::State::half_open) --half_open_;
+  const bool never_opened = ctx.state == Context::State::half_open;
+  if (never_opened) --half_open_;
   ctx.current = kNone;
   fail_started(index, why);
   for (std::uint32_t psn = ctx.una; psn != ctx.nxt; ++psn) {
@@ -301,8 +302,9 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
     if (peers_[peer].state == Peer::State::connecting) peers_[peer].state = Peer::State::idle;
     const bool queued = !peers_[peer].queue.empty() || !peers_[peer].bundles.empty() ||
                         !peers_[peer].waiting.empty();
-    const bool goes_on =
-        why == Errc::peer_restarted || why == Errc::context_lost || why == Errc::ok;
+    // Whoever said HELLO and fell silent is no reason to give up what waits for that address.
+    const bool goes_on = why == Errc::peer_restarted || why == Errc::context_lost ||
+                         why == Errc::ok || never_opened;
     if (queued && goes_on && !closing_down_) start_context(now_ns, peer);
     drop_peer_if_unused(peer);
   }
