@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paths that die, lose, lag or move: found, left, tried again; living ones are kept.
+#include <algorithm>
+#include <vector>
+
+#include "sim/support.hpp"
+
+namespace srd::sim {
+namespace {
+
+class SimPathTest : public SimTest {
+ protected:
+  void kill_one_way(HostId from, std::uint32_t path, bool dead = true) {
+    fabric().set_uplink_dead(fabric().leaf_of(from), path, dead);
+  }
+
+  std::uint64_t swallowed(HostId from, std::uint32_t path) {
+    return fabric().up(fabric().leaf_of(from), path).counters.swallowed;
+  }
+};
+
+TEST_F(SimPathTest, EqualPathsAreFilled) {
+  std::vector<double> rates;
+  for (std::uint64_t run = 0; run < 5; ++run) {
+    build();
+    world().run_for(run * kUs);
+    for (std::uint64_t i = 0; i < run; ++i) world().prng().next();  // other ports
+    start_flow(a, b, 256U << 10);
+    world().run_for(100 * kMs);
+    rates.push_back(goodput_bps(b, 100 * kMs) / kPathBps);
+    settle();
+    TearDown();
+  }
+  std::sort(rates.begin(), rates.end());
+  EXPECT_GT(rates[0], 3.4);
+  EXPECT_GT(rates[2], 3.6);
+}
+
+TEST_F(SimPathTest, SilentlyDeadPathIsLeft) {
+  build();
+  start_flow(a, b, 64U << 10);
+  world().run_for(100 * kMs);
+  fabric().set_path_dead(1, true);
+  world().run_for(20 * kMs);
+  EXPECT_GT(goodput_bps(b, 100 * kMs), 0.9 * 3 * kPathBps);
+  const std::uint64_t before = swallowed(a, 1);
+  world().run_for(100 * kMs);
+  EXPECT_LT(swallowed(a, 1) - before, 200U) << "only probes try it";
+  settle();
+}
+
+TEST_F(SimPathTest, HealedPathIsUsedAgain) {
+  build();
+  start_flow(a, b, 64U << 10);
+  world().run_for(50 * kMs);
+  fabric().set_path_dead(1, true);
+  world().run_for(100 * kMs);
+  fabric().set_path_dead(1, false);
+  world().run_for(2 * kSecond);
+  EXPECT_GT(goodput_bps(b, 100 * kMs), 0.85 * 4 * kPathBps);
+  settle();
+}
+
+TEST_F(SimPathTest, DeadForwardPathAlone) {
+  build();
+  start_flow(a, b, 64U << 10);
+  world().run_for(50 * kMs);
+  kill_one_way(a, 2);
+  world().run_for(20 * kMs);
+  EXPECT_GT(goodput_bps(b, 100 * kMs), 0.9 * 3 * kPathBps);
+  settle();
+}
+
+TEST_F(SimPathTest, DeadReversePathOfPureReceiver) {
+  build();
+  start_flow(a, b, 64U << 10);
+  world().run_for(50 * kMs);
+  kill_one_way(b, 2);  // a quarter of the ACKs would vanish for ever
+  world().run_for(50 * kMs);
+  const std::uint64_t lost = swallowed(b, 2);
+  const std::uint64_t acks = counters(b).tx_acks.value();
+  const double rate = goodput_bps(b, 200 * kMs);
+  EXPECT_GT(rate, 0.9 * 4 * kPathBps);
+  EXPECT_LT(static_cast<double>(swallowed(b, 2) - lost),
+            0.1 * static_cast<double>(counters(b).tx_acks.value() - acks));
+  EXPECT_LE(counters(a).tx_spurious.value(), 20U);
+  settle();
+}
+
+TEST_F(SimPathTest, ResponderLeavesADeadReversePath) {
+  build();
+  warm_up();  // a is the initiator
+  start_flow(b, a, 64U << 10);
+  world().run_for(100 * kMs);
+  kill_one_way(b, 1);
+  world().run_for(50 * kMs);
+  EXPECT_GT(goodput_bps(a, 100 * kMs), 0.9 * 3 * kPathBps);
+  settle();
+}
+
+TEST_F(SimPathTest, ResponderFillsAllPaths) {
+  build();
+  warm_up();
+  start_flow(b, a, 256U << 10);
+  world().run_for(100 * kMs);
+  EXPECT_GT(goodput_bps(a, 100 * kMs), 3.4 * kPathBps);
+  settle();
+}
+
+TEST_F(SimPathTest, EachPathInTurnDiesAndHeals) {
+  build();
+  start_flow(a, b, 64U << 10);
+  world().run_for(50 * kMs);
+  for (std::uint32_t path = 0; path < 4; ++path) {
+    fabric().set_path_dead(path, true);
+    world().run_for(10 * kMs);
+    EXPECT_GT(goodput_bps(b, 50 * kMs), 0.8 * 3 * kPathBps) << "path " << path;
+    fabric().set_path_dead(path, false);
+    world().run_for(150 * kMs);
+  }
+  settle();
+}
+
+TEST_F(SimPathTest, RandomLossSuspectsNoPath) {
+  FabricConfig lossy = quiet_fabric();
+  lossy.link.loss = 0.005;  // 1 % over both hops
+  build(lossy);
+  start_flow(a, b, 64U << 10);
+  world().run_for(300 * kMs);
+  EXPECT_LE(counters(a).path_suspects.value(), 10U);
+  EXPECT_GT(goodput_bps(b, 100 * kMs), 0.9 * 4 * kPathBps);
+  settle();
+}
+
+TEST_F(SimPathTest, PathThatLosesAThirdIsLeft) {
+  build();
+  start_flow(a, b, 64U << 10);
+  world().run_for(50 * kMs);
+  fabric().change_path(0, [](LinkConfig& link) { link.loss = 0.33; });
+  world().run_for(200 * kMs);
+  EXPECT_GT(goodput_bps(b, 100 * kMs), 0.85 * 3 * kPathBps);
+  settle();
+}
+
+TEST_F(SimPathTest, NatRebindingRecovers) {
+  build();
+  world().add_nat(a, 10 * kSecond);
+  start_flow(a, b, 20'000);
+  for (int i = 0; i < 5; ++i) {
+    world().run_for(50 * kMs);
+    world().rebind_nat(a);
+  }
+  world().run_for(100 * kMs);
+  EXPECT_GT(goodput_bps(b, 50 * kMs), 0.7 * 4 * kPathBps);
+  EXPECT_EQ(counters(a).peers_lost.value(), 0U);
+  settle();
+}
+
+TEST_F(SimPathTest, ServerReachesItsClientAfterRebinding) {
+  build();
+  world().add_nat(a, 10 * kSecond);
+  warm_up();
+  start_flow(b, a, 20'000);
+  world().run_for(50 * kMs);
+  world().rebind_nat(a);
+  world().run_for(200 * kMs);
+  EXPECT_GT(goodput_bps(a, 50 * kMs), 0.5 * 4 * kPathBps);
+  settle();
+}
+
+// A packet of the past, sent again from elsewhere, passes every check but must redirect nothing.
+TEST_F(SimPathTest, ReplayedPacketStealsNoReturnPath) {
+  build();
+  const HostId victim = world().add_host(fast_host());
+  const Rule& old = world().record_next({.type = PacketType::data, .from = a, .to = b}, 300);
+  start_flow(a, b, 20'000);
+  send_many(b, a, 20'000, 2000);
+  world().run_for(50 * kMs);
+  ASSERT_GT(old.recorded.size(), 100U);
+  const Rule& stolen = world().record_next({.from = b, .to = victim}, UINT64_MAX);
+  for (RecordedPacket packet : old.recorded) {
+    const std::uint16_t port = packet.source.port;
+    packet.source = world().host(victim).address();
+    packet.source.port = port;
+    world().replay(packet);
+  }
+  world().run_for(50 * kMs);
+  EXPECT_LE(stolen.hits, 16U) << "at most a few probes go to an unproven address";
+  for (const RecordedPacket& packet : stolen.recorded) {
+    const auto type = static_cast<unsigned>(packet.bytes[0]) & 15U;
+    EXPECT_NE(type, static_cast<unsigned>(PacketType::data));
+  }
+  settle();
+}
+
+TEST_F(SimPathTest, ReplayFromTheSameHostFlipsNoSlotBack) {
+  build();
+  const Rule& old = world().record_next({.type = PacketType::data, .from = a, .to = b}, 300);
+  start_flow(a, b, 20'000);
+  send_many(b, a, 20'000, 4000);
+  world().run_for(30 * kMs);
+  for (const RecordedPacket& packet : old.recorded) {
+    RecordedPacket moved = packet;
+    moved.source.port = 61'000;  // nobody answers there
+    world().replay(moved);
+  }
+  world().run_for(20 * kMs);
+  EXPECT_GT(goodput_bps(a, 50 * kMs), 0.5 * kPathBps);
+  EXPECT_EQ(counters(b).peers_lost.value(), 0U);
+  settle();
+}
+
+TEST_F(SimPathTest, OnePathHintKeepsToOnePath) {
+  build();
+  warm_up();
+  const Rule& seen = world().record_next({.type = PacketType::data, .from = a}, UINT64_MAX);
+  world().send(a, SendSpec{.to = b, .bytes = 50'000, .one_path = true});
+  ASSERT_TRUE(world().run_until_settled(kSecond));
+  ASSERT_GT(seen.recorded.size(), 10U);
+  for (const RecordedPacket& packet : seen.recorded) {
+    EXPECT_EQ(packet.source.port, seen.recorded[0].source.port);
+  }
+  settle();
+}
+
+}  // namespace
+}  // namespace srd::sim
