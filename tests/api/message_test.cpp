@@ -102,7 +102,7 @@ TEST_F(MessageTest, FullQueueSaysSoAndQueuesNothing) {
 }
 
 TEST_F(MessageTest, OneDeadPeerLeavesTheOthersAlone) {
-  TwoEndpoints net({.peer_timeout_ms = 300, .connect_timeout_ms = 300});
+  TwoEndpoints net({.peer_timeout_ms = 1000, .connect_timeout_ms = 1000});
   Endpoint carol = net.poller.make_endpoint().value();
   const Peer to_carol = net.alice.resolve(carol.address()).value();
   ASSERT_FALSE(net.alice.send(to_carol, as_bytes("hi")));
