@@ -66,11 +66,12 @@ class Throughput(tools.ToolTest):
 
     def test_messages_of_any_size(self):
         server = self.server()
-        for length in ("1", "7", "64", "1400", "1500", "9000", "100001", "3M", "16M"):
-            report = self.run_json(server, "-t", "0.3", "-l", length)
-            self.assert_moved(report)
-            self.assertEqual(report["srd"]["messages_sent"],
-                             report["srd"]["remote"]["messages_received"], length)
+        for length in (1, 7, 64, 1400, 1500, 9000, 100_001, 3 << 20, 16 << 20):
+            count = max(3, min(2000, (20 << 20) // length))
+            report = self.run_json(server, "-n", length * count, "-l", length)
+            self.assertEqual(report["end"]["sum_sent"]["bytes"], length * count)
+            self.assertEqual(report["srd"]["messages_sent"], count)
+            self.assertEqual(report["srd"]["remote"]["messages_received"], count)
 
     def test_bitrate_is_held(self):
         report = self.run_json(self.server(), "-t", "2", "-b", "40M", "-l", "8K")
@@ -136,7 +137,8 @@ class Throughput(tools.ToolTest):
         self.assertGreater(bins["start_monotonic_ns"], before)
         self.assertLess(bins["start_monotonic_ns"], time.clock_gettime_ns(time.CLOCK_MONOTONIC))
         self.assertEqual(sum(bins["bytes"]), report["srd"]["remote"]["messages_received"] * (16 << 10))
-        self.assertGreater(sum(1 for amount in bins["bytes"] if amount > 0), 100)
+        self.assertGreater(len(bins["bytes"]), 300)
+        self.assertGreater(sum(1 for amount in bins["bytes"] if amount > 0), 10)
 
     def test_a_server_logs_bins_by_itself(self):
         server = self.server("-1", "-J", "--bins-ms", "5")
