@@ -10,6 +10,7 @@
 namespace srd::core {
 
 namespace {
+constexpr std::uint32_t kSendMessagesMax = (1U << 20U) - 1;  // what a cookie can name
 constexpr std::uint64_t kSegmentBytesMin = 1024;  // payload of the smallest negotiable datagram
 constexpr std::uint32_t kRxBlocksSpare = wire::kSmallCountMax;  // for the datagram at hand
 }  // namespace
@@ -56,8 +57,9 @@ Result<std::unique_ptr<Core>> Core::create(const Config& config, PathControl& pa
                      limits.window_psns >= 256 && limits.window_psns <= kWindowPsnsMax &&
                      std::has_single_bit(limits.window_psns) && limits.paths >= 1 &&
                      limits.paths <= kSlotsMax && limits.send_messages > 0 &&
-                     limits.receive_messages > 0 && limits.sent_chunks > 0 && limits.slices > 0 &&
-                     limits.small_bytes <= 512 && limits.bundle_bytes >= limits.small_bytes + 12 &&
+                     limits.send_messages < kSendMessagesMax && limits.receive_messages > 0 &&
+                     limits.sent_chunks > 0 && limits.slices > 0 && limits.small_bytes <= 512 &&
+                     limits.bundle_bytes >= limits.small_bytes + 12 &&
                      limits.bundle_bytes <= 1152 && limits.copy_bytes_max <= 65536 &&
                      limits.max_message_bytes <= limits.receive_pool_bytes / 2 &&
                      config.incarnation != 0 && config.driver.datagram_bytes_max >= 1232;

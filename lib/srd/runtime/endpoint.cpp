@@ -20,8 +20,9 @@ constexpr std::uint64_t kAckDelayMaxUs = 10'000;
 constexpr std::uint64_t kMessageBytesMax = 1U << 30;
 constexpr std::uint64_t kPoolBytesMin = 1U << 20;
 constexpr std::uint64_t kPoolBytesMax = std::uint64_t{1} << 40;
-constexpr std::uint64_t kPeersMax = 1U << 16;
-constexpr std::uint64_t kSendsMax = 1U << 20;
+constexpr std::uint64_t kPeersMax =
+    13'107;  // with a quarter more contexts: what a context id can name
+constexpr std::uint64_t kSendsMax = (1U << 20) - 2;  // what a cookie can name
 constexpr std::uint64_t kTimeoutMinMs = 100;
 constexpr std::uint64_t kTimeoutMaxMs = 3'600'000;
 
