@@ -303,8 +303,8 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
     const bool queued = !peers_[peer].queue.empty() || !peers_[peer].bundles.empty() ||
                         !peers_[peer].waiting.empty();
     // Whoever said HELLO and fell silent is no reason to give up what waits for that address.
-    const bool goes_on = why == Errc::peer_restarted || why == Errc::context_lost ||
-                         why == Errc::ok || never_opened;
+    const bool goes_on =
+        why == Errc::peer_restarted || why == Errc::context_lost || why == Errc::ok || never_opened;
     if (queued && goes_on && !closing_down_) start_context(now_ns, peer);
     drop_peer_if_unused(peer);
   }
