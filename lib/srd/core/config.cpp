@@ -23,7 +23,7 @@ Timing Timing::bypass() noexcept {
   timing.fifo_gap_min = 2'000;
   timing.fifo_gap_divisor = 16;
   timing.target_delay_min = 10'000;
-  timing.target_delay_max = 200'000;
+  timing.target_delay_max = 1'000'000;
   timing.target_rtts = 1;
   timing.late_timer = 100'000;
   timing.max_ack_delay = 20'000;
