@@ -34,7 +34,7 @@ string(REGEX REPLACE "/$" "" SRD_PC_UP "${SRD_PC_UP}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/srd.pc.in ${PROJECT_BINARY_DIR}/cmake/srd.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/cmake/srd.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
-if(TARGET srd-perf)
+if(SRD_BUILD_APPS)
   # Found without ldconfig, wherever the tree is put.
   file(RELATIVE_PATH to_lib "/p/${CMAKE_INSTALL_BINDIR}" "/p/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(srd-perf srd-info PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")

@@ -2,6 +2,7 @@
 // Asks an echo server on Boost.Asio, with futures: the code reads like blocking calls while one
 // thread runs the io_context. Usage: asio_echo_client ADDRESS:PORT TEXT...
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -35,11 +36,9 @@ int run(int argc, char** argv) {
   const srd::Peer server = endpoint.resolve(argv[1]).value();
   std::jthread thread([&] { io.run(); });
 
-  struct Close {  // even if an error is thrown, or run() would never return
-    srd::asio::Service& service;
-
-    ~Close() { service.close(); }
-  } close{service};
+  // Even if an error is thrown, or run() would never return.
+  const auto close = [](srd::asio::Service* open) { open->close(); };
+  const std::unique_ptr<srd::asio::Service, decltype(close)> closes_at_end(&service, close);
 
   for (int i = 2; i < argc; ++i) ask(endpoint, server, argv[i]);
   return 0;

@@ -50,7 +50,8 @@ inline const boost::system::error_category& error_category() noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wnon-virtual-dtor"  // Boost's base class
 
-  class Category final : public boost::system::error_category {
+  class Category final  // NOLINT(cppcoreguidelines-virtual-class-destructor)
+      : public boost::system::error_category {
    public:
     const char* name() const noexcept override { return "srd"; }
 
@@ -210,6 +211,9 @@ class ServiceState : public std::enable_shared_from_this<ServiceState> {
     if (poller.fd() >= 0) descriptor_.emplace(executor_, poller.fd());
   }
 
+  ServiceState(const ServiceState&) = delete;
+  ServiceState& operator=(const ServiceState&) = delete;
+
   ~ServiceState() { stop(); }
 
   // All below: with `mutex` held, except pump().
@@ -298,6 +302,7 @@ class EndpointState {
         match();
         break;
       case SRD_OP_SEND: {
+        // user_data carried the pointer.  NOLINTNEXTLINE(performance-no-int-to-ptr)
         auto& operation = *reinterpret_cast<Send*>(completion.user_data);
         operation.results = {to_boost(completion.status),
                              completion.status < 0 ? 0 : completion.bytes};
@@ -431,9 +436,9 @@ inline bool ServiceState::resubmit() noexcept {
   return any;
 }
 
-// `Base` with the handler that gets its results.
+// `Base` with the handler that gets its results. Destroyed by end() alone.
 template <class Base, class Handler>
-class OperationOf final : public Base {
+class OperationOf final : public Base {  // NOLINT(cppcoreguidelines-virtual-class-destructor)
  public:
   using Executor = boost::asio::associated_executor_t<Handler, boost::asio::any_io_executor>;
   using Allocator = typename std::allocator_traits<
@@ -459,6 +464,7 @@ class OperationOf final : public Base {
 
     Ready(const Ready&) = delete;
     Ready& operator=(const Ready&) = delete;
+    Ready& operator=(Ready&&) = delete;
 
     ~Ready() {
       if (operation_ == nullptr) return;
@@ -552,6 +558,8 @@ class AsyncEndpoint {
     state_->service().add(*state_);
   }
 
+  AsyncEndpoint(const AsyncEndpoint&) = delete;
+  AsyncEndpoint& operator=(const AsyncEndpoint&) = delete;
   AsyncEndpoint(AsyncEndpoint&&) noexcept = default;
 
   AsyncEndpoint& operator=(AsyncEndpoint&& other) noexcept {

@@ -63,6 +63,9 @@ class Message {
     if (completion.op == SRD_OP_RECEIVE) completion_ = completion;
   }
 
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
   Message(Message&& other) noexcept : completion_(std::exchange(other.completion_, {})) {}
 
   Message& operator=(Message&& other) noexcept {

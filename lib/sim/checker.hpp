@@ -110,7 +110,7 @@ class Checker {
     std::uint32_t host;
     std::uint16_t channel;
     std::uint64_t bytes;
-    auto operator<=>(const TinyKey&) const = default;
+    auto operator<=>(const TinyKey&) const = default;  // NOLINT(modernize-use-nullptr)
   };
 
   struct TinyCount {

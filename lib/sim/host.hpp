@@ -61,6 +61,8 @@ class Host {
  public:
   Host(World& world, HostId id, const HostConfig& config);
   ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
 
   // --- life ---
   /// Creates the endpoint, with a new incarnation each time.

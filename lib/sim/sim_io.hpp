@@ -42,6 +42,8 @@ class SimIo final : public PacketIo {
  public:
   SimIo(World& world, Host& host, const IoConfig& config, const Address& local);
   ~SimIo() override;
+  SimIo(const SimIo&) = delete;
+  SimIo& operator=(const SimIo&) = delete;
 
   static Capabilities capabilities(const IoConfig& config, bool kernel_path) noexcept;
 

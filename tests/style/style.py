@@ -336,7 +336,8 @@ def check_tidy(build):
     folders = ("lib/", "apps/", "examples/") + (("tests/", "perf/") if os.environ.get("SRD_TEST_FULL") else ())
     commands = json.loads(pathlib.Path(build, "compile_commands.json").read_text())
     files = sorted({os.path.relpath(entry["file"], ROOT) for entry in commands})
-    files = [name for name in files if name.startswith(folders)]
+    # The hello example is written for the page: as short as it can be.
+    files = [name for name in files if name.startswith(folders) and name != "examples/hello.cpp"]
     if not files:
         return [f"{build}/compile_commands.json names no file of {', '.join(folders)}"]
 
