@@ -478,8 +478,8 @@ Index Core::Impl::current_message(Index index) noexcept {
   TxMessage& message = tx_messages_[at];
   message.is_multi = message.bytes > next_segment(ctx, message);
   if (message.is_multi && ctx.open_multi >= ctx.partial_limit) return kNone;
-  // The receiver reserves the whole message at its first segment: begun without room for all of it, it
-  // would be rejected. Alone it may begin, since a limit below its length never grows otherwise.
+  // The receiver reserves the whole message at its first segment: begun without room for all of it,
+  // it would be rejected. Alone it may begin, since a limit below its length never grows otherwise.
   if (message.is_multi && ctx.assigned_bytes + message.bytes > ctx.limit_bytes &&
       ctx.una != ctx.nxt) {
     return kNone;
