@@ -197,7 +197,6 @@ TEST_P(DriverConformance, KeepsHealthyPeersFreeOfTheErrorsOfOthers) {
   const auto refusing = bed_->refusing_address();
   if (!refusing) GTEST_SKIP() << GetParam().name << " has no address that refuses";
   const PathId dead = client_->open_path(client_->resolve(*refusing).value(), 1).value();
-  std::uint32_t arrived = 0;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     Outbox out;
     if (i % 3 == 0) out.add(path_, 2 * i, 100);  // both in one call, both orders, and apart
@@ -210,10 +209,9 @@ TEST_P(DriverConformance, KeepsHealthyPeersFreeOfTheErrorsOfOthers) {
       later.send(*client_);
     }
     const auto in = collect(*bed_, *server_, 1);
-    arrived += static_cast<std::uint32_t>(in.size());
+    ASSERT_EQ(in.size(), 1U) << "round " << i;
     release(*server_, in);
   }
-  EXPECT_EQ(arrived, 1000U);
   EXPECT_TRUE(collect_done(*client_).empty()) << "nothing was refused by this host";
 }
 
