@@ -13,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #endif
 
+#include <algorithm>
 #include <future>
 #include <string>
 #include <thread>
@@ -186,8 +187,8 @@ net::awaitable<void> ask(asio::AsyncEndpoint& endpoint, Peer peer, int rounds, i
     co_await endpoint.async_send(peer, net::buffer(question), net::use_awaitable);
     const auto [bytes, from] =
         co_await endpoint.async_receive_from(net::buffer(answer), net::use_awaitable);
-    const bool is_equal = bytes == question.size() && from == peer &&
-                          std::memcmp(answer.data(), question.data(), bytes) == 0;
+    const auto got = std::as_bytes(std::span(answer)).first(bytes);
+    const bool is_equal = from == peer && std::ranges::equal(got, question);
     right += is_equal ? 1 : 0;
   }
 }
