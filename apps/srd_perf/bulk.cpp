@@ -105,11 +105,14 @@ BulkSender::Step BulkSender::send_one(std::uint64_t now_ns) {
 }
 
 bool BulkSender::pump(std::uint64_t now_ns) {
-  // A few messages at a time, so that streams take turns and arrivals are served in between.
-  constexpr int kMessagesPerTurn = 32;
+  // Not all of the window at a time, so that streams take turns and arrivals are served in between;
+  // enough for several datagrams where messages are small and share them.
+  constexpr std::uint64_t kBytesPerTurn = 512U << 10;
+  const std::uint64_t messages =
+      std::clamp<std::uint64_t>(kBytesPerTurn / context_.parameters.message_bytes, 32, 1024);
   bool queued = false;
   window_full_ = false;
-  for (int i = 0; i < kMessagesPerTurn && !stopped_; ++i) {
+  for (std::uint64_t i = 0; i < messages && !stopped_; ++i) {
     if (send_one(now_ns) != Step::sent) break;
     queued = true;
   }

@@ -13,6 +13,50 @@ namespace {
 constexpr std::uint64_t kUdpAndIpv4Bytes = 28;
 constexpr std::uint64_t kUdpAndIpv6Bytes = 48;
 
+struct CounterName {
+  const char* name;
+  std::uint64_t srd_stats::*field;
+};
+
+/// The free-running ones; what is true now only (pool in use, active peers) has no growth.
+constexpr CounterName kCounters[] = {
+    {"tx_messages", &srd_stats::tx_messages},
+    {"tx_message_bytes", &srd_stats::tx_message_bytes},
+    {"tx_failed_messages", &srd_stats::tx_failed_messages},
+    {"rx_messages", &srd_stats::rx_messages},
+    {"rx_message_bytes", &srd_stats::rx_message_bytes},
+    {"tx_datagrams", &srd_stats::tx_datagrams},
+    {"tx_bytes", &srd_stats::tx_bytes},
+    {"rx_datagrams", &srd_stats::rx_datagrams},
+    {"rx_bytes", &srd_stats::rx_bytes},
+    {"tx_acks", &srd_stats::tx_acks},
+    {"rx_acks", &srd_stats::rx_acks},
+    {"tx_retransmits", &srd_stats::tx_retransmits},
+    {"tx_spurious", &srd_stats::tx_spurious},
+    {"losses_fifo", &srd_stats::losses_fifo},
+    {"losses_rack", &srd_stats::losses_rack},
+    {"losses_rto", &srd_stats::losses_rto},
+    {"tail_probes", &srd_stats::tail_probes},
+    {"rto_probes", &srd_stats::rto_probes},
+    {"rx_duplicates", &srd_stats::rx_duplicates},
+    {"rx_ce", &srd_stats::rx_ce},
+    {"rx_beyond_window", &srd_stats::rx_beyond_window},
+    {"rx_bad_check", &srd_stats::rx_bad_check},
+    {"rx_malformed", &srd_stats::rx_malformed},
+    {"rx_unknown_context", &srd_stats::rx_unknown_context},
+    {"rx_no_memory", &srd_stats::rx_no_memory},
+    {"rx_rejected_messages", &srd_stats::rx_rejected_messages},
+    {"tx_rejected_messages", &srd_stats::tx_rejected_messages},
+    {"path_rerolls", &srd_stats::path_rerolls},
+    {"path_suspects", &srd_stats::path_suspects},
+    {"peers_up", &srd_stats::peers_up},
+    {"peers_lost", &srd_stats::peers_lost},
+    {"peer_restarts", &srd_stats::peer_restarts},
+    {"rx_host_drops", &srd_stats::rx_host_drops},
+    {"tx_refused", &srd_stats::tx_refused},
+    {"icmp_errors", &srd_stats::icmp_errors},
+};
+
 const char* state_name(std::uint32_t state) noexcept {
   switch (state) {
     case SRD_PATH_UNTRIED:
@@ -35,7 +79,7 @@ double to_us(std::uint64_t ns) noexcept {
 }  // namespace
 
 FlowMonitor::FlowMonitor(apps::Transport& transport, srd_peer peer)
-    : transport_(transport), peer_(peer), spurious_base_(transport.endpoint().stats().tx_spurious) {
+    : transport_(transport), peer_(peer), stats_base_(transport.endpoint().stats()) {
   for (const srd_path_info& info : transport_.paths(peer_)) state_of(info).base = info;
 }
 
@@ -97,8 +141,13 @@ void FlowMonitor::fill_extremes(StreamResult& result) const noexcept {
   result.mean_rtt_us = extremes_.sum_rtt_us / extremes_.samples;
 }
 
-std::uint64_t FlowMonitor::spurious() const noexcept {
-  return transport_.endpoint().stats().tx_spurious - spurious_base_;
+std::map<std::string, std::uint64_t> FlowMonitor::counters() const {
+  const srd_stats now = transport_.endpoint().stats();
+  std::map<std::string, std::uint64_t> grown;
+  for (const CounterName& counter : kCounters) {
+    grown[counter.name] = now.*counter.field - stats_base_.*counter.field;
+  }
+  return grown;
 }
 
 std::vector<PathResult> FlowMonitor::path_results() {

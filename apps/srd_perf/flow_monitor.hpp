@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "common/histogram.hpp"
@@ -29,8 +31,8 @@ class FlowMonitor {
 
   [[nodiscard]] std::uint64_t retransmits() const noexcept { return last_.retransmits; }
 
-  /// Of the whole endpoint: exact while it serves one test.
-  [[nodiscard]] std::uint64_t spurious() const noexcept;
+  /// What the endpoint's counters grew by; exact for this test while the endpoint serves no other.
+  [[nodiscard]] std::map<std::string, std::uint64_t> counters() const;
 
   static constexpr std::uint64_t kSamplePeriodNs = 10'000'000;
 
@@ -56,7 +58,7 @@ class FlowMonitor {
   std::vector<PathState> paths_;  ///< by slot
   FlowSample last_;
   Extremes extremes_;
-  std::uint64_t spurious_base_;
+  srd_stats stats_base_;
 };
 
 }  // namespace perf

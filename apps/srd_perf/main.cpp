@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // srd-perf: throughput and latency of OpenSRD flows. Options in, exit code out.
+#include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -27,6 +31,12 @@ int run(const perf::Options& options) {
   }
 }
 
+bool asks_for_json(std::span<char* const> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](std::string_view argument) {
+    return argument == "-J" || argument == "--json";
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -36,6 +46,10 @@ int main(int argc, char** argv) {
     apps::install_signal_handlers();
     return run(*options);
   } catch (const apps::Failure& failure) {
+    // Whoever asked for JSON can parse standard output in any case.
+    if (asks_for_json({argv, static_cast<std::size_t>(argc)})) {
+      std::fputs(perf::to_text(perf::make_error_report(failure.what())).c_str(), stdout);
+    }
     perf::complain(failure.what());
     return failure.exit_code();
   } catch (const std::exception& error) {

@@ -45,6 +45,7 @@ nlohmann::json encode_results(const SideResults& results) {
   out["retransmitted"] = results.retransmitted;
   out["spurious"] = results.spurious;
   out["rerolls"] = results.rerolls;
+  out["counters"] = results.counters;
   out["verified_messages"] = results.verified_messages;
   out["cpu_user_s"] = results.cpu_user_s;
   out["cpu_system_s"] = results.cpu_system_s;
@@ -62,6 +63,7 @@ SideResults decode_results(const nlohmann::json& in) {
   results.retransmitted = in.value("retransmitted", results.retransmitted);
   results.spurious = in.value("spurious", results.spurious);
   results.rerolls = in.value("rerolls", results.rerolls);
+  results.counters = in.value("counters", results.counters);
   results.verified_messages = in.value("verified_messages", results.verified_messages);
   results.cpu_user_s = in.value("cpu_user_s", 0.0);
   results.cpu_system_s = in.value("cpu_system_s", 0.0);

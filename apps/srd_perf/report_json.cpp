@@ -282,6 +282,7 @@ Json side_of(const SideResults& side) {
   out["retransmitted"] = side.retransmitted;
   out["spurious"] = side.spurious;
   out["rerolls"] = side.rerolls;
+  out["counters"] = side.counters;
   out["cpu_seconds"] = {{"user", side.cpu_user_s}, {"system", side.cpu_system_s}};
   out["paths"] = paths_of(side);
   if (side.latency) out["latency_us"] = latency_of(*side.latency);

@@ -96,8 +96,12 @@ std::unique_ptr<apps::Transport> Server::listen(const Options& options) {
     config.bind = apps::wildcard_address(6, options.port);
     try {
       return std::make_unique<apps::Transport>(config);
-    } catch (const apps::Failure&) {
+    } catch (const apps::Failure& failure) {
       if (options.family == apps::Family::v6) throw;
+      config.bind = apps::wildcard_address(4, options.port);
+      auto transport = std::make_unique<apps::Transport>(config);
+      complain(fmt::format("serving IPv4 only (-4 says so without this line): {}", failure.what()));
+      return transport;
     }
   }
   config.bind = apps::wildcard_address(4, options.port);

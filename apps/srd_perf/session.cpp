@@ -313,7 +313,8 @@ SideResults Session::results() {
     }
   }
   out.retransmitted = monitor_.retransmits();
-  out.spurious = monitor_.spurious();
+  out.counters = monitor_.counters();
+  out.spurious = out.counters.at("tx_spurious");
   for (const PathResult& path : out.paths) out.rerolls += path.rerolls;
   const CpuTimes cpu = !is_stopped() && cpu_ ? cpu_->elapsed() : cpu_times_;
   out.cpu_user_s = cpu.user_s;

@@ -38,6 +38,10 @@ class Faults(tools.ToolTest):
             self.assertEqual(done.returncode, 2, options)
             self.assertIn("--help", done.stderr)
             self.assertEqual(done.stdout, "")
+        done = subprocess.run([tools.PERF, "-J", "-c", "h", "-P", "0"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("-P", json.loads(done.stdout)["error"])
 
     def test_port_in_use(self):
         server = self.server()

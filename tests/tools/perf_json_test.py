@@ -120,6 +120,10 @@ class Json(tools.ToolTest):
             self.assertEqual(sorted(path["rtt_us"]), ["min", "p50", "p99"])
             self.assertGreater(path["local_port"], 0)
         self.assertAlmostEqual(sum(path["share_percent"] for path in own["paths"]), 100, delta=1e-6)
+        for side in (own, own["remote"]):
+            self.assertGreater(side["counters"]["tx_datagrams"], 0)
+            self.assertGreater(side["counters"]["rx_datagrams"], 0)
+        self.assertGreater(own["remote"]["counters"]["tx_acks"], 0)
         self.assertEqual(sum(path["rerolls"] for path in own["paths"]), own["rerolls"])
 
 
