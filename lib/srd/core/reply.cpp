@@ -289,8 +289,8 @@ void Core::Impl::write_probe(Ctx& ctx, std::uint32_t slot_index, std::uint16_t f
     slot.probe_id = ctx.next_probe_id++;
     if (ctx.next_probe_id == 0) ctx.next_probe_id = 1;
   }
-  const std::uint64_t wait =
-      std::max<std::uint64_t>(2 * ctx.rtt.srtt_ns(), config_.timing.rto_min / 2);
+  // No shorter than an RTO, which has learned how long the hosts nap.
+  const std::uint64_t wait = std::max(2 * ctx.rtt.srtt_ns(), rto_ns(ctx));
   slot.probe_deadline_ns = now_ns + wait;
   start_datagram(ctx, slot_index, wire::PacketType::probe, 0, slot.probe_id, now_ns, out);
   wire::ProbeHeader probe;

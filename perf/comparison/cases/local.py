@@ -33,7 +33,7 @@ def datagrams_per_message(report, messages):
     """(all datagrams of both ends, those that only acknowledge) per message or exchange of the whole run."""
     ends = report["srd"], report["srd"]["remote"]
     sent = sum(path["datagrams"] for end in ends for path in end["paths"])
-    return sent / messages, sum(end["ack_datagrams"] for end in ends) / messages
+    return sent / messages, sum(end["counters"]["tx_acks"] for end in ends) / messages
 
 
 def small_one_way(session, result):
