@@ -35,7 +35,6 @@ constexpr CounterName kCounters[] = {
     {"tx_spurious", &srd_stats::tx_spurious},
     {"losses_fifo", &srd_stats::losses_fifo},
     {"losses_rack", &srd_stats::losses_rack},
-    {"losses_rto", &srd_stats::losses_rto},
     {"tail_probes", &srd_stats::tail_probes},
     {"rto_probes", &srd_stats::rto_probes},
     {"rx_duplicates", &srd_stats::rx_duplicates},

@@ -65,6 +65,7 @@ class PathControl {
   /// Resolves at once; sends before a neighbour is known may be dropped. Errors: no_route,
   /// no_memory.
   virtual Result<DestId> resolve(const Address& to) noexcept = 0;
+  /// Undoes one resolve(); the destination ends with the last of them.
   virtual void forget(DestId dest) noexcept = 0;
   /// Largest datagram the route to `dest` takes now, lower headers excluded.
   virtual std::uint32_t datagram_bytes(DestId dest) const noexcept = 0;

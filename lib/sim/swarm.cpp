@@ -454,7 +454,7 @@ void SwarmRun::note_counters() {
     Host& host = world_.host(HostId{i});
     if (!host.alive()) continue;
     const core::Counters& c = host.core().counters();
-    const std::array<std::pair<const char*, const Counter*>, 28> all{{
+    const std::array<std::pair<const char*, const Counter*>, 27> all{{
         {"rx_datagrams", &c.rx_datagrams},
         {"tx_datagrams", &c.tx_datagrams},
         {"tx_acks", &c.tx_acks},
@@ -462,7 +462,6 @@ void SwarmRun::note_counters() {
         {"tx_spurious", &c.tx_spurious},
         {"losses_fifo", &c.losses_fifo},
         {"losses_rack", &c.losses_rack},
-        {"losses_rto", &c.losses_rto},
         {"tail_probes", &c.tail_probes},
         {"rto_probes", &c.rto_probes},
         {"late_timers", &c.late_timers},

@@ -80,7 +80,10 @@ Result<DestId> PathPool::add_dest(const Address& to) noexcept {
   SocketAddress probe{};
   if (to.port == 0 || !to_socket_address(to, family(), probe)) return Errc::no_route;
   const DestId known = find_dest(to);
-  if (known != kNoDest) return known;
+  if (known != kNoDest) {
+    ++dests_[static_cast<std::uint32_t>(known)].references;
+    return known;
+  }
   std::uint32_t index = free_dest_;
   if (index != kNone) {
     free_dest_ = dests_[index].next;
@@ -94,6 +97,7 @@ Result<DestId> PathPool::add_dest(const Address& to) noexcept {
   dest = Dest{};
   dest.address = to;
   dest.used = true;
+  dest.references = 1;
   dest.next = head;
   head = index + 1;
   return DestId{index};
@@ -113,7 +117,7 @@ void PathPool::free_dest(std::uint32_t index) noexcept {
 
 void PathPool::forget(DestId id) noexcept {
   Dest* dest = dest_entry(id);
-  if (dest == nullptr || dest->forgotten) return;
+  if (dest == nullptr || dest->forgotten || --dest->references > 0) return;
   const auto index = static_cast<std::uint32_t>(id);
   unlink_dest(index);
   dest->forgotten = true;

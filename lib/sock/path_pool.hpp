@@ -150,10 +150,11 @@ class PathPool {
 
   struct Dest {
     Address address;
-    SocketSet open;       ///< sockets of its open paths
-    SocketSet draining;   ///< and of its draining ones
-    std::uint32_t paths;  ///< open and draining
-    std::uint32_t next;   ///< hash chain or free list
+    SocketSet open;            ///< sockets of its open paths
+    SocketSet draining;        ///< and of its draining ones
+    std::uint32_t paths;       ///< open and draining
+    std::uint32_t next;        ///< hash chain or free list
+    std::uint32_t references;  ///< add_dest() calls not yet undone by forget()
     bool used, forgotten, no_gso;
   };
 

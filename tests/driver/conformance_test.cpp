@@ -414,8 +414,8 @@ TEST_P(DriverConformance, TellsWhenDatagramsArrived) {
   ASSERT_EQ(in.size(), 1U);
   release(*server_, in);
   if (in[0].arrived.ns == 0) GTEST_SKIP() << GetParam().name << " does not know arrival times";
-  // Wall clock and monotonic clock are read one after the other; a microsecond of slack for that.
-  EXPECT_GE(in[0].arrived.ns + 1000, before.ns);
+  // Wall clock and monotonic clock are read one after the other, and a preemption may come between.
+  EXPECT_GE(in[0].arrived.ns + 100'000, before.ns);
   EXPECT_LE(in[0].arrived.ns, after.ns);
 }
 

@@ -166,6 +166,18 @@ TEST_F(PathPoolTest, ForgottenDestinationsAreReusedWhenTheirPathsHaveDrained) {
   EXPECT_EQ(dest(10), to);
 }
 
+// A forged packet from a known address makes a second user of it, and its end must not be the first
+// one's.
+TEST_F(PathPoolTest, ADestinationLivesAsLongAsItsLastUser) {
+  const DestId mine = dest(1000);
+  EXPECT_EQ(dest(1000), mine);
+  pool_->forget(mine);
+  EXPECT_TRUE(pool_->open_path(at_ms(0), mine, 1));
+  EXPECT_NE(dest(1001), mine);
+  pool_->forget(mine);
+  EXPECT_FALSE(pool_->open_path(at_ms(0), mine, 2));
+}
+
 TEST_F(PathPoolTest, FindsDestinationsAmongMany) {
   std::vector<DestId> ids;
   for (std::uint16_t port = 1; port <= 20000; ++port) ids.push_back(dest(port));

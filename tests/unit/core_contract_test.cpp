@@ -2,6 +2,7 @@
 // The contract in core.hpp, line by line, and what the core promises about its own tables.
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -204,6 +205,133 @@ TEST(CoreContractTest, RefusedDatagramIsNeitherLostNorRetransmitted) {
   EXPECT_EQ(pair.b.messages[1], payload);
   EXPECT_EQ(pair.a.core->counters().tx_refused.value(), n);
   EXPECT_EQ(pair.a.core->counters().tx_retransmits.value(), 0U);
+}
+
+TEST(CoreContractTest, ForgottenHandleNamesNoMessageOfItsNextOwner) {
+  CorePair pair;
+  const auto payload = pattern(100, 1);
+  ASSERT_EQ(pair.send(pair.b, payload), Errc::ok);
+  pair.run(20);
+  ASSERT_EQ(pair.a.messages.size(), 1U);
+  // One more message arrives at a but is not polled before the handle goes to another address.
+  ASSERT_EQ(pair.a.events.size(), 1U);  // the peer that came by itself
+  const PeerId old = pair.a.events[0].peer;
+  ASSERT_EQ(pair.send(pair.b, payload), Errc::ok);
+  std::array<TxDatagram, 64> out;
+  std::vector<CorePair::Packet> packets;
+  const std::size_t n = pair.b.core->poll_transmit(Instant{pair.now_ns}, out);
+  for (const TxDatagram& datagram : std::span(out).first(n)) {
+    CorePair::Packet packet;
+    packet.bytes.assign(datagram.header.begin(), datagram.header.begin() + datagram.header_bytes);
+    for (std::size_t i = 0; i < datagram.payload_count; ++i) {
+      const Segment& piece = datagram.payload[i];
+      packet.bytes.insert(packet.bytes.end(), piece.data, piece.data + piece.bytes);
+    }
+    pair.deliver(pair.a, packet);
+  }
+  ASSERT_TRUE(pair.a.core->has_events());
+  ASSERT_EQ(pair.a.core->remove_peer(Instant{pair.now_ns}, old), Errc::ok);
+  Address other{};
+  other.family = 4;
+  other.port = 99;
+  other.bytes[0] = 11;
+  const PeerId reused = pair.a.core->add_peer(Instant{pair.now_ns}, other).value();
+  std::array<Event, 16> events;
+  const std::size_t polled = pair.a.core->poll_events(events);
+  bool found = false;
+  for (const Event& event : std::span(events).first(polled)) {
+    if (event.kind != Event::Kind::message) continue;
+    found = true;
+    EXPECT_NE(event.peer, reused);
+    EXPECT_EQ(event.peer, kNoPeer);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(CoreContractTest, ClosingTellsEachOfManyPeers) {
+  constexpr std::uint32_t kPeers = 100;
+  NumberedPaths paths;
+  Config config = CorePair::config();
+  auto core = std::move(Core::create(config, paths)).value();
+  // Peers of which each has sent something, so that CLOSE comes with a last ACK: three datagrams
+  // each.
+  std::vector<std::unique_ptr<CorePair::Side>> sides;
+  Prng prng(1);
+  Instant now{1'000'000};
+  std::array<TxDatagram, 128> out;
+  for (std::uint32_t i = 0; i < kPeers; ++i) {
+    auto side = std::make_unique<CorePair::Side>();
+    Config peer_config = CorePair::config();
+    peer_config.incarnation = 100 + i;
+    peer_config.endpoint_id[0] = 7;
+    peer_config.endpoint_id[1] = static_cast<std::uint8_t>(i);
+    peer_config.seed = 100 + i;
+    side->core = std::move(Core::create(peer_config, side->paths)).value();
+    sides.push_back(std::move(side));
+  }
+  const auto to_bytes = [](const TxDatagram& datagram) {
+    std::vector<std::byte> bytes(datagram.header.begin(),
+                                 datagram.header.begin() + datagram.header_bytes);
+    for (std::size_t i = 0; i < datagram.payload_count; ++i) {
+      const Segment& piece = datagram.payload[i];
+      bytes.insert(bytes.end(), piece.data, piece.data + piece.bytes);
+    }
+    return bytes;
+  };
+  const auto give = [&](Core& to, std::vector<std::byte> bytes, std::uint32_t from) {
+    Address source{4, 0, static_cast<std::uint16_t>(1000 + from), 0, {10}, 0};
+    RxDatagram datagram;
+    datagram.data = bytes.data();
+    datagram.bytes = static_cast<std::uint32_t>(bytes.size());
+    datagram.buffer = BufferId{0};
+    datagram.flow = 1000 + from * 64U + std::to_integer<std::uint32_t>(bytes[2]);
+    datagram.source = &source;
+    to.handle_datagrams(now, std::span(&datagram, 1));
+    std::array<BufferId, 8> returned;
+    while (to.poll_release(returned) > 0) {
+    }
+  };
+  // One peer after the other, so that answers have one addressee.
+  for (std::uint32_t i = 0; i < kPeers; ++i) {
+    Core& peer = *sides[i]->core;
+    Address server{};
+    server.family = 4;
+    server.port = 1;
+    server.bytes[0] = 10;
+    const PeerId handle = peer.add_peer(now, server).value();
+    const auto payload = pattern(10, i);
+    const Segment piece{payload.data(), 10, kNoRegion};
+    SendRequest request;
+    request.peer = handle;
+    request.payload = std::span(&piece, 1);
+    ASSERT_EQ(peer.send(now, request), Errc::ok);
+    for (int round = 0; round < 6; ++round) {
+      std::size_t n = peer.poll_transmit(now, out);
+      std::vector<std::vector<std::byte>> flying;
+      for (std::size_t k = 0; k < n; ++k) flying.push_back(to_bytes(out[k]));
+      for (auto& bytes : flying) give(*core, bytes, i);
+      n = core->poll_transmit(now, out);
+      flying.clear();
+      for (std::size_t k = 0; k < n; ++k) flying.push_back(to_bytes(out[k]));
+      for (auto& bytes : flying) give(peer, bytes, i);
+      now.ns += 10'000;
+    }
+  }
+  ASSERT_EQ(core->counters().rx_messages.value(), kPeers);
+  core->close(now);
+  std::size_t closes = 0;
+  std::set<std::uint32_t> told;
+  for (std::size_t n = core->poll_transmit(now, out); n > 0; n = core->poll_transmit(now, out)) {
+    for (std::size_t k = 0; k < n; ++k) {
+      wire::CommonHeader header;
+      const auto bytes = to_bytes(out[k]);
+      if (!wire::decode(bytes, header) || header.type != wire::PacketType::close) continue;
+      ++closes;
+      told.insert(header.dst_ctx);
+    }
+  }
+  EXPECT_GE(closes, kPeers);
+  EXPECT_GE(told.size(), kPeers - 1);  // two ids of unrelated peers may coincide
 }
 
 TEST(CoreContractTest, LimitsOutOfRangeAreRefusedAtCreation) {

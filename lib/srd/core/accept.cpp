@@ -239,6 +239,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   // What does not fit is rejected message by message; if not even that can be told, nothing is
   // taken. There is a small block for every message.
   std::uint32_t room = std::min({rx_messages_.free(), slices_.free(), std::uint32_t{header.count}});
+  room = std::min(room, rx_small_.free() + rx_large_.free());
   if (large_blocks > 0) room = std::min(room, rx_large_.free());
   const std::uint32_t tellable = std::min(
       rejections_.free(), config_.limits.rejections_per_peer - contexts_[index].rejection_count);

@@ -379,7 +379,9 @@ void Core::Impl::on_nack(Index index, Arrival& arrival) noexcept {
   }
   const std::int16_t ahead = seq_diff16(nack.rej_seq, ctx.rej_known);
   if (ahead <= 0) {
-    ctx.want_confirm = true;  // told again: our confirmation was lost
+    // Told again: our confirmation was lost.
+    ctx.confirm_due_ns =
+        std::min(ctx.confirm_due_ns, arrival.now_ns + config_.timing.max_ack_delay);
     return;
   }
   if (ahead > 256) {
@@ -396,8 +398,7 @@ void Core::Impl::on_nack(Index index, Arrival& arrival) noexcept {
     }
   }
   if (seq_diff16(ctx.rej_known, ctx.rej_total_seen) > 0) ctx.rej_total_seen = ctx.rej_known;
-  ctx.want_confirm = true;
-  ctx.confirm_due_ns = arrival.now_ns + config_.timing.max_ack_delay;
+  ctx.confirm_due_ns = std::min(ctx.confirm_due_ns, arrival.now_ns + config_.timing.max_ack_delay);
   const Index message = find_sent_message(ctx, nack.msg_id);
   if (message != kNone) message_rejected(index, message, nack, arrival.now_ns);
   release_parked(index);
@@ -426,7 +427,7 @@ void Core::Impl::message_rejected(Index index, Index at, const wire::NackHeader&
     if (message.is_multi) --ctx.open_multi;
     ctx.active.remove(tx_messages_, at);
   }
-  if (ctx.current == at) ctx.current = kNone;
+  if (ctx.current == at) abandon_current(ctx);
   const bool final = nack.code == wire::NackCode::too_long || nack.code == wire::NackCode::no_port;
   if (message.is_multi) {
     void_outstanding(index, at);

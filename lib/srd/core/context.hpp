@@ -97,6 +97,7 @@ struct Context {
 
   // doubt about the peer's life (restart detection, PROTOCOL.md 4.5)
   bool doubted = false;           ///< a HELLO with prev_ctx, or a new incarnation, is being weighed
+  bool doubt_silent = false;      ///< no answer within the RTO
   bool successor_proven = false;  ///< the other incarnation answered
   wire::PrevState successor_says = wire::PrevState::none;
   Index successor = kNone;
@@ -170,7 +171,7 @@ struct Context {
   std::array<std::uint64_t, 4> rej_ahead{};  ///< bit i: rej_known + 1 + i is known
   std::uint16_t rej_total_seen = 0;
   bool want_nack_pending = false;
-  bool want_confirm = false;  ///< the peer should learn rej_known
+  bool confirm_now = false;  ///< the peer should learn rej_known
   std::uint64_t confirm_due_ns = UINT64_MAX;
   LateTimer want_nack;
 
@@ -198,7 +199,7 @@ struct Context {
   // probing and control
   std::uint32_t next_probe_id = 1;
   std::uint64_t probes_pending = 0;  ///< slots that owe a PROBE
-  std::array<PendingProbeAck, 8> probe_acks{};
+  std::array<PendingProbeAck, 32> probe_acks{};
   std::uint32_t probe_ack_count = 0;
   std::uint64_t repath_wanted = 0;  ///< responder: slots that need new entropy
   bool all_paths_open = false;

@@ -43,7 +43,8 @@ bool Core::Impl::create() noexcept {
          tx_messages_.create(limits.send_messages) && bundles_.create(limits.bundles) &&
          bundle_memory_.allocate(std::size_t{limits.bundles} * limits.bundle_bytes) &&
          chunks_.create(limits.sent_chunks) && rx_messages_.create(limits.receive_messages) &&
-         slices_.create(limits.slices) && rejections_.create(limits.rejections) &&
+         slices_.create(std::max(limits.slices, large_blocks)) &&
+         rejections_.create(limits.rejections) &&
          copy_pools_[0].create(copy_blocks(4, 1024), 1024) &&
          copy_pools_[1].create(copy_blocks(4, 8192), 8192) &&
          copy_pools_[2].create(copy_blocks(2, 65536), 65536) &&

@@ -12,7 +12,7 @@ struct Counters {
   Counter tx_datagrams, tx_bytes, rx_datagrams, rx_bytes;
   Counter tx_acks, rx_acks, tx_piggybacks;
   Counter tx_retransmits, tx_spurious;
-  Counter losses_fifo, losses_rack, losses_rto;
+  Counter losses_fifo, losses_rack;
   Counter tail_probes, rto_probes, late_timers;
   Counter rx_duplicates, rx_ce;
   Counter rx_beyond_window, rx_bad_check, rx_malformed, rx_unknown_context, rx_no_memory;

@@ -86,6 +86,7 @@ void Core::Impl::doubt(Index index, Index successor, std::uint64_t now_ns) noexc
   Ctx& ctx = contexts_[index];
   if (ctx.doubted) return;
   ctx.doubted = true;
+  ctx.doubt_silent = false;
   ctx.successor = successor;
   ctx.successor_proven = false;
   ctx.doubted_since_ns = now_ns;
@@ -130,7 +131,7 @@ void Core::Impl::weigh_successor(Index index, wire::PrevState says, std::uint64_
 /// The old context had its RTO and another life answered: the restart is proven.
 void Core::Impl::resolve_doubt(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
-  if (!ctx.doubted || !ctx.successor_proven || now_ns < ctx.doubt_due_ns) return;
+  if (!ctx.doubted || !ctx.successor_proven || !ctx.doubt_silent) return;
   counters_.peer_restarts.add();
   const Index peer = ctx.peer;
   destroy_context(index, Errc::peer_restarted, now_ns);

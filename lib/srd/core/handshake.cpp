@@ -173,7 +173,7 @@ void Core::Impl::on_hello(Arrival& arrival) noexcept {
     refuse_hello(arrival, hello, wire::RejectCode::version);
     return;
   }
-  if (!is_sane(hello)) {
+  if (!is_sane(hello) || arrival.header.slot >= hello.paths) {
     counters_.rx_malformed.add();
     return;
   }
@@ -261,7 +261,8 @@ void Core::Impl::establish(Index index, std::uint64_t now_ns) noexcept {
   ctx.state = Context::State::open;
   ctx.give_up_ns = UINT64_MAX;
   Peer& peer = peers_[ctx.peer];
-  peer.newest_serial = ctx.serial;
+  const bool same_life = peer.incarnation == ctx.remote_incarnation;
+  if (!same_life || seq_less(peer.newest_serial, ctx.serial)) peer.newest_serial = ctx.serial;
   learn_identity(index, now_ns);
 }
 

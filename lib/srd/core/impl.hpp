@@ -90,7 +90,7 @@ class Core::Impl {
   std::size_t poll_transmit(Instant now, std::span<TxDatagram> out) noexcept;
 
   [[nodiscard]] bool has_transmit() const noexcept {
-    return !ready_.empty() || one_shot_count_ > 0;
+    return !ready_.empty() || one_shot_count_ > one_shots_sent_;
   }
 
   // timers.cpp
@@ -148,6 +148,8 @@ class Core::Impl {
   void fail_started(Index index, Errc why) noexcept;
   void fail_queued(Index peer, Errc why) noexcept;
   void drop_peer_if_unused(Index peer) noexcept;
+  void recycle_peer() noexcept;
+  void unname_peer(PeerId handle) noexcept;
   void lose_peer(Index peer, Errc why, std::uint64_t now_ns) noexcept;
   void choose_preferred(Index peer) noexcept;
   void announce_peer(Index peer, Errc status) noexcept;
@@ -337,6 +339,7 @@ class Core::Impl {
   [[nodiscard]] std::uint32_t next_segment(const Ctx& ctx, const TxMessage& message) const noexcept;
   std::uint32_t cut_segment(Ctx& ctx, Index message, std::uint32_t bytes) noexcept;
   Index current_message(Index index) noexcept;
+  void abandon_current(Ctx& ctx) noexcept;
   Burst start_data_burst(Ctx& ctx, TxMessage& message, std::uint32_t bytes,
                          std::uint64_t now_ns) noexcept;
   [[nodiscard]] bool may_send_new(const Ctx& ctx) const noexcept;

@@ -14,7 +14,7 @@ namespace srd::core {
 namespace {
 constexpr std::uint32_t kTailProbes = 2;  // before the first RTO
 constexpr std::uint32_t kOutageRtos = 3;  // unanswered RTO probes that mean an outage
-constexpr double kBadLossShare = 0.02;    // slot loss that, with the next, re-rolls it
+constexpr double kBadLossShare = 0.08;    // slot loss that, with the next, makes it suspect
 constexpr double kBadLossFactor = 4.0;    // times the median of the slots
 constexpr std::uint64_t kRtoRelaxNs = 10'000'000'000;
 }  // namespace
@@ -169,12 +169,12 @@ void Core::Impl::declare_lost(Index index, std::uint32_t psn, std::uint64_t now_
   ctx.congestion.on_burst_lost(now_ns);
 }
 
-/// Loss that leaves the slot alive: a slot much worse than the others gets new entropy.
+/// Loss that leaves the slot alive: a slot much worse than the others is suspected.
 void Core::Impl::judge_slot_loss(Index index, std::uint32_t slot_index,
                                  std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   const double mine = ctx.paths[slot_index].loss_ewma;
-  if (mine < kBadLossShare * 4 || ctx.paths[slot_index].state != SlotState::good) return;
+  if (mine < kBadLossShare || ctx.paths[slot_index].state != SlotState::good) return;
   std::array<double, kSlotsMax> all{};
   std::size_t count = 0;
   for (std::uint64_t rest = ctx.paths.good_mask(); rest != 0; rest &= rest - 1) {
@@ -184,7 +184,7 @@ void Core::Impl::judge_slot_loss(Index index, std::uint32_t slot_index,
   std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count / 2),
                    all.begin() + static_cast<std::ptrdiff_t>(count));
   const double median = all[count / 2];
-  if (mine > kBadLossShare && mine > kBadLossFactor * median) suspect(index, slot_index, now_ns);
+  if (mine > kBadLossFactor * median) suspect(index, slot_index, now_ns);
 }
 
 // --- tail and RTO probes ---

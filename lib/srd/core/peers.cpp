@@ -12,6 +12,7 @@ namespace srd::core {
 // --- peers ---
 
 Index Core::Impl::new_peer(const Address& address) noexcept {
+  if (peers_.free() == 0) recycle_peer();
   const Index index = peers_.take();
   if (index == kNone) return kNone;
   Peer& peer = peers_[index];
@@ -26,6 +27,37 @@ Index Core::Impl::new_peer(const Address& address) noexcept {
   return index;
 }
 
+/// The table is full: a peer that came by itself and was lost gives its place to a newcomer.
+void Core::Impl::recycle_peer() noexcept {
+  for (Index i = 0; i < peers_.touched(); ++i) {
+    if (!peers_.is_used(i)) continue;
+    const Peer& peer = peers_[i];
+    if (peer.resolved_by_app || peer.contexts != kNone || peer.alias != kNone ||
+        peer.state != Peer::State::lost || !peer.queue.empty() || !peer.bundles.empty() ||
+        !peer.waiting.empty()) {
+      continue;
+    }
+    unname_peer(peer.handle);
+    path_control_.forget(peer.dest);
+    peers_.give(i);
+    return;
+  }
+}
+
+/// Whatever still waits to be polled must not be taken for the handle's next owner.
+void Core::Impl::unname_peer(PeerId handle) noexcept {
+  for (Index at = ready_messages_.head; at != kNone; at = rx_messages_[at].next) {
+    if (rx_messages_[at].handle == handle) rx_messages_[at].handle = kNoPeer;
+  }
+  for (Index at = done_sends_.head; at != kNone; at = tx_messages_[at].next) {
+    if (tx_messages_[at].handle == handle) tx_messages_[at].handle = kNoPeer;
+  }
+  for (std::uint32_t i = 0; i < peer_event_count_; ++i) {
+    PeerEvent& event = peer_events_[(peer_event_head_ + i) % peer_event_capacity()];
+    if (event.peer == handle) event.peer = kNoPeer;
+  }
+}
+
 Result<PeerId> Core::Impl::add_peer(Instant, const Address& address) noexcept {
   for (Index i = 0; i < peers_.touched(); ++i) {
     if (peers_.is_used(i) && same_address(peers_[i].address, address)) {
@@ -38,6 +70,7 @@ Result<PeerId> Core::Impl::add_peer(Instant, const Address& address) noexcept {
       return PeerId{i};
     }
   }
+  if (peers_.free() == 0) recycle_peer();
   if (peers_.free() == 0) return Errc::no_memory;
   const Index index = new_peer(address);
   if (index == kNone) return Errc::no_route;
@@ -49,7 +82,8 @@ Index Core::Impl::live_peer(PeerId handle) const noexcept {
   auto index = static_cast<Index>(handle);
   if (!peers_.is_used(index)) return kNone;
   while (peers_[index].alias != kNone) index = peers_[index].alias;
-  return index;
+  // One that never opened was never named to the application.
+  return peers_[index].resolved_by_app || peers_[index].was_up ? index : kNone;
 }
 
 Index Core::Impl::find_peer(const wire::EndpointId& id) const noexcept {
@@ -69,11 +103,13 @@ Errc Core::Impl::remove_peer(Instant now, PeerId handle) noexcept {
   lose_peer(index, Errc::canceled, now.ns);
   for (Index i = 0; i < peers_.touched(); ++i) {
     if (i != index && peers_.is_used(i) && live_peer(PeerId{i}) == index) {
+      unname_peer(PeerId{i});
       peers_[i].alias = kNone;
       path_control_.forget(peers_[i].dest);
       peers_.give(i);
     }
   }
+  unname_peer(PeerId{index});
   path_control_.forget(peers_[index].dest);
   peers_.give(index);
   return Errc::ok;
@@ -144,6 +180,9 @@ void Core::Impl::merge_peers(Index into, Index from) noexcept {
   source.id_known = false;
   source.preferred = kNone;
   source.alias = into;
+  for (Index i = 0; i < peers_.touched(); ++i) {
+    if (peers_.is_used(i) && peers_[i].alias == from) peers_[i].alias = into;
+  }
 }
 
 // New messages go to the open context that the smaller endpoint id initiated, the newest of them;
@@ -252,8 +291,8 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
   const Index peer = ctx.peer;
   const bool never_opened = ctx.state == Context::State::half_open;
   if (never_opened) --half_open_;
-  ctx.current = kNone;
-  fail_started(index, why);
+  if (ctx.current != kNone) abandon_current(ctx);
+  fail_started(index, why == Errc::ok ? Errc::context_lost : why);
   for (std::uint32_t psn = ctx.una; psn != ctx.nxt; ++psn) {
     const Sent& record = sent(ctx, psn);
     if (record.kind == Sent::Kind::small && record.message != kNone &&

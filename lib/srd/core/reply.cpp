@@ -313,7 +313,7 @@ std::size_t Core::Impl::transmit_probes(Index index, std::uint64_t now_ns,
   // Asking for more than a slot's life needs some slot: two for RTO and limit probes, one to
   // confirm.
   std::uint32_t extra = ctx.probe_two_slots;
-  if (extra == 0 && (flags != 0 || (ctx.want_confirm && now_ns >= ctx.confirm_due_ns))) extra = 1;
+  if (extra == 0 && (flags != 0 || ctx.confirm_now)) extra = 1;
   if (ctx.probe_two_slots > 0) flags |= wire::kProbeWantAck;
   std::uint64_t tried = 0;
   while (extra > 0 && n < out.size()) {
@@ -326,7 +326,7 @@ std::size_t Core::Impl::transmit_probes(Index index, std::uint64_t now_ns,
   if (n > 0) {
     ctx.probe_two_slots = 0;
     ctx.want_nack_pending = false;
-    ctx.want_confirm = false;
+    ctx.confirm_now = false;
     ctx.confirm_due_ns = UINT64_MAX;
     ctx.probes_pending &= ~tried;
   }
@@ -384,7 +384,10 @@ std::size_t Core::Impl::transmit_control(Index index, std::uint64_t now_ns,
 std::size_t Core::Impl::transmit_close(Index index, std::uint64_t now_ns,
                                        std::span<TxDatagram> out) noexcept {
   Ctx& ctx = contexts_[index];
-  if (out.size() < 4) return 0;
+  if (out.size() < 4) {
+    mark_ready(index);  // with the next call: CLOSE must not get lost for want of room
+    return 0;
+  }
   std::size_t n = 0;
   if (ctx.ack.has_echo) {
     ctx.ack.due = true;

@@ -61,7 +61,11 @@ Errc Core::Impl::send(Instant now, const SendRequest& request) noexcept {
 
 /// Whether any context of the peer may still become able to send.
 bool Core::Impl::has_set_up(Index peer) const noexcept {
-  return peers_[peer].contexts != kNone;
+  for (Index i = peers_[peer].contexts; i != kNone; i = contexts_[i].peer_next) {
+    // A half-open one may be a forgery that never opens.
+    if (contexts_[i].state != Context::State::half_open) return true;
+  }
+  return false;
 }
 
 Errc Core::Impl::send_small(Index peer_index, const SendRequest& request,

@@ -100,7 +100,8 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
     return;
   }
   if (now_ns >= ctx.doubt_due_ns) {
-    ctx.doubt_due_ns = ctx.successor_proven ? ctx.doubt_due_ns : UINT64_MAX;
+    ctx.doubt_due_ns = UINT64_MAX;
+    ctx.doubt_silent = true;
     if (ctx.successor_proven) {
       resolve_doubt(index, now_ns);
       return;
@@ -116,10 +117,14 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   }
   if (fires(ctx.rack_timer, now_ns)) detect_losses(index, now_ns);
   if (fires(ctx.retry_timer, now_ns)) on_retry_timer(index, now_ns);
-  if (now_ns >= ctx.confirm_due_ns) ctx.confirm_due_ns = UINT64_MAX;
+  if (now_ns >= ctx.confirm_due_ns) {
+    ctx.confirm_due_ns = UINT64_MAX;
+    ctx.confirm_now = true;
+  }
   if (fires(ctx.want_nack, now_ns)) {
     ctx.want_nack_pending = true;
-    ctx.want_nack.arm(now_ns, std::max(pto_ns(ctx), 2 * ctx.want_nack.interval_ns));
+    ctx.want_nack.arm(
+        now_ns, std::clamp(2 * ctx.want_nack.interval_ns, pto_ns(ctx), config_.timing.rto_max));
     expect_answer(ctx, now_ns);
   }
   if (fires(ctx.limit_probe, now_ns)) {

@@ -32,13 +32,19 @@ std::uint64_t context_cookie(Index context, std::uint32_t psn) {
 std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) noexcept {
   now_ns_ = now.ns;
   scratch_used_ = 0;
-  for (; one_shots_sent_ > 0; --one_shots_sent_) retire_path(one_shots_[--one_shot_count_].path);
+  if (one_shots_sent_ > 0) {
+    for (std::size_t i = 0; i < one_shots_sent_; ++i) retire_path(one_shots_[i].path);
+    std::copy(one_shots_.begin() + static_cast<std::ptrdiff_t>(one_shots_sent_),
+              one_shots_.begin() + static_cast<std::ptrdiff_t>(one_shot_count_),
+              one_shots_.begin());
+    one_shot_count_ -= one_shots_sent_;
+    one_shots_sent_ = 0;
+  }
   // What the last call returned has been sent by now.
   while (retired_count_ > 0) path_control_.close_path(retired_[--retired_count_]);
   std::size_t n = 0;
   while (n < out.size() && one_shots_sent_ < one_shot_count_) {
-    OneShot& shot = one_shots_[one_shot_count_ - 1 - one_shots_sent_];
-    ++one_shots_sent_;
+    OneShot& shot = one_shots_[one_shots_sent_++];
     TxDatagram& datagram = out[n++];
     datagram = TxDatagram{};
     datagram.path = shot.path;
@@ -380,7 +386,7 @@ std::size_t Core::Impl::transmit_small(Index index, std::uint64_t now_ns,
   Peer& peer = peers_[ctx.peer];
   std::size_t n = 0;
   Burst burst;
-  while (n < out.size() && !peer.bundles.empty() && may_send_new(ctx)) {
+  while (n < out.size() && !ctx.draining && !peer.bundles.empty() && may_send_new(ctx)) {
     const Index at = peer.bundles.head;
     Bundle& bundle = bundles_[at];
     if (!within_limit(ctx, bundle.payload_bytes, now_ns) || !has_psn_room(ctx, 1 + kPsnReserve))
@@ -458,6 +464,14 @@ std::uint32_t Core::Impl::cut_segment(Ctx& ctx, Index at, std::uint32_t bytes) n
     message.iov_offset = 0;
   }
   return psn;
+}
+
+/// The message being cut ends early: what of it was still waiting waits no more.
+void Core::Impl::abandon_current(Ctx& ctx) noexcept {
+  const TxMessage& message = tx_messages_[ctx.current];
+  --peers_[ctx.peer].queued_messages;
+  peers_[ctx.peer].backlog_bytes -= message.bytes - message.offset;
+  ctx.current = kNone;
 }
 
 /// The message to cut next: the one begun, else the next in the queue if it may begin.

@@ -59,11 +59,13 @@ Errc choose_limits(const Context& context, const srd_endpoint_config& wanted, co
         choose("max_sends", wanted.max_sends, 1, kSendsMax, out.send_messages)}) {
     if (status != Errc::ok) return status;
   }
-  if (out.max_message_bytes > out.receive_pool_bytes) {
+  if (out.max_message_bytes > out.receive_pool_bytes / 2) {
     fail(Errc::invalid_argument,
-         "srd_endpoint_create: config->max_message_bytes (%u) is over config->receive_pool_bytes "
+         "srd_endpoint_create: config->max_message_bytes (%u) is over half of "
+         "config->receive_pool_bytes "
          "(%" PRIu64
-         "): such a message could never arrive; raise the pool or lower the message size",
+         "): two of them could wait for each other for ever; raise the pool or lower the message "
+         "size",
          out.max_message_bytes, out.receive_pool_bytes);
     return Errc::invalid_argument;
   }
@@ -162,7 +164,6 @@ void Endpoint::read_stats(srd_stats& out) const noexcept {
   copy(out.tx_spurious, c.tx_spurious);
   copy(out.losses_fifo, c.losses_fifo);
   copy(out.losses_rack, c.losses_rack);
-  copy(out.losses_rto, c.losses_rto);
   copy(out.tail_probes, c.tail_probes);
   copy(out.rto_probes, c.rto_probes);
   copy(out.rx_duplicates, c.rx_duplicates);
