@@ -62,9 +62,6 @@ if ((full)); then
 else
   unset SRD_TEST_FULL
   timeout_s=600
-  # The same thousand networks every time, so that a failure belongs to the change under test. --full, and
-  # srd-sim by hand, draw new ones.
-  export SRD_SEED=${SRD_SEED:-3}
 fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}

@@ -133,6 +133,7 @@ int Poller::poll(std::span<srd_completion> out) noexcept {
   {
     const Hold hold(*this);
     kick_.store(false);
+    armed_outside_ = false;
     if (sleepers_ == 0) drain_signal();
     turn_all();
     count = harvest(out);
@@ -200,6 +201,7 @@ int Poller::wait(std::span<srd_completion> out, std::uint64_t timeout_ns) noexce
     {
       const Hold hold(*this);
       if (slept) --sleepers_;
+      armed_outside_ = false;
       if (drives) kick_.store(false);
       drain_signal();
       worked = turn_all();
@@ -229,7 +231,9 @@ int Poller::wait(std::span<srd_completion> out, std::uint64_t timeout_ns) noexce
 
 int Poller::arm() noexcept {
   const Hold hold(*this);
-  return arm_locked();
+  const int armed = arm_locked();
+  armed_outside_ = armed == 0;
+  return armed;
 }
 
 int Poller::arm_locked() noexcept {

@@ -65,7 +65,8 @@ class Poller {
   [[nodiscard]] bool can_sleep() const noexcept { return descriptors_.epoll.is_open(); }
 
   /// Exclusive use of the poller's endpoints for one call. Does nothing on a poller of one thread.
-  /// On a shared one it ends by seeing to it that a thread asleep in wait() learns what changed.
+  /// On a shared one it ends by seeing to it that a thread asleep in wait(), or on fd() after
+  /// arm(), learns what changed.
   class Hold {
    public:
     explicit Hold(Poller& poller) noexcept : poller_(poller) {
@@ -74,7 +75,7 @@ class Poller {
 
     ~Hold() {
       if (!poller_.shared_) return;
-      if (poller_.sleepers_ > 0) poller_.inform_sleepers();
+      if (poller_.somebody_sleeps()) poller_.inform_sleepers();
       poller_.mutex_.unlock();
     }
 
@@ -87,10 +88,12 @@ class Poller {
 
   /// Sends now what was queued if the thread that would do so is asleep. Within a Hold.
   void flush_for_sleepers() noexcept {
-    if (sleepers_ > 0) flush_all();
+    if (somebody_sleeps()) flush_all();
   }
 
  private:
+  [[nodiscard]] bool somebody_sleeps() const noexcept { return sleepers_ > 0 || armed_outside_; }
+
   bool turn_all() noexcept;
   void flush_all() noexcept;
   std::size_t harvest(std::span<srd_completion> out) noexcept;
@@ -110,9 +113,10 @@ class Poller {
 
   mutable std::mutex mutex_;  // everything below that is not atomic, and the endpoints' engines
   std::vector<srd_endpoint*> endpoints_;
-  std::size_t next_ = 0;    // whose completions come first
-  Instant armed_ = kNever;  // what the timer is set to; may have passed
-  unsigned sleepers_ = 0;   // threads in epoll_wait
+  std::size_t next_ = 0;        // whose completions come first
+  Instant armed_ = kNever;      // what the timer is set to; may have passed
+  unsigned sleepers_ = 0;       // threads in epoll_wait
+  bool armed_outside_ = false;  // a foreign loop armed the poller and may sleep on its descriptor
 
   std::atomic<bool> signaled_{false};        // the event counter is, or is about to be, above zero
   std::atomic<bool> wake_requested_{false};  // wake() was called: one wait() shall end
