@@ -178,9 +178,9 @@ typedef struct srd_stats {
   uint64_t rx_messages, rx_message_bytes; /* handed to the application */
   uint64_t tx_datagrams, tx_bytes;        /* all types, retransmissions included */
   uint64_t rx_datagrams, rx_bytes;
-  uint64_t tx_acks, rx_acks;                     /* ACK datagrams */
-  uint64_t tx_retransmits, tx_spurious;          /* datagrams sent again; of them needlessly */
-  uint64_t losses_fifo, losses_rack; /* datagrams declared lost, by rule */
+  uint64_t tx_acks, rx_acks;            /* ACK datagrams */
+  uint64_t tx_retransmits, tx_spurious; /* datagrams sent again; of them needlessly */
+  uint64_t losses_fifo, losses_rack;    /* datagrams declared lost, by rule */
   uint64_t tail_probes, rto_probes;
   uint64_t rx_duplicates, rx_ce;
   uint64_t rx_beyond_window, rx_bad_check, rx_malformed, rx_unknown_context, rx_no_memory;

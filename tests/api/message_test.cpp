@@ -117,7 +117,7 @@ TEST_F(MessageTest, OneDeadPeerLeavesTheOthersAlone) {
                        [](const Completion& c) { return c.user_data == UINT64_MAX; });
   };
   std::uint64_t sent = 0;
-  ASSERT_TRUE(net.run_until([&] {  // traffic to bob goes on meanwhile
+  ASSERT_TRUE(net.run_until([&] {            // traffic to bob goes on meanwhile
     constexpr std::uint64_t kEnough = 1000;  // the test keeps all it receives
     if (net.messages.size() == sent && sent < kEnough && !carol_is_lost()) {
       EXPECT_FALSE(net.alice.send(net.to_bob, as_bytes("fine"), {.user_data = ++sent}));

@@ -163,8 +163,7 @@ TEST_F(MisuseTest, EndpointCreate) {
   EXPECT_FAILS(create_with(&Config::receive_pool_bytes, std::uint64_t{4096}), EINVAL,
                "receive_pool_bytes is 4096", "1048576");
   EXPECT_FAILS(create_with(&Config::receive_pool_bytes, std::uint64_t{1} << 20), EINVAL,
-               "max_message_bytes (16777216)", "(1048576)",
-               "wait for each other");
+               "max_message_bytes (16777216)", "(1048576)", "wait for each other");
   EXPECT_FAILS(create_with(&Config::max_peers, 65537U), EINVAL, "max_peers is 65537");
   EXPECT_FAILS(create_with(&Config::max_sends, (1U << 20) + 1), EINVAL, "max_sends is 1048577");
   EXPECT_FAILS(create_with(&Config::peer_timeout_ms, 1U), EINVAL, "peer_timeout_ms is 1", "100 to");
