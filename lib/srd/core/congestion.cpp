@@ -117,7 +117,6 @@ void Congestion::on_ack(const Feedback& feedback) noexcept {
   round_bytes_ += feedback.acked_bytes;
   round_ce_ += feedback.ce_bytes;
   round_delayed_ += feedback.delayed_bytes;
-  saw_ce_ |= feedback.ce_bytes > 0;
   const double target = static_cast<double>(target_ns_);
   const double excess = (mean_delay_ns_ - target) / std::max(mean_delay_ns_, 1.0);
   // A minority of slots in trouble loses weight in PathSet; only a majority cuts the window.

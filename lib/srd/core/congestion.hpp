@@ -71,7 +71,6 @@ class Congestion {
   std::uint64_t target_ns_ = 0, base_rtt_ns_ = 0, srtt_ns_ = 0;
   std::uint64_t last_cut_ns_ = 0, last_host_cut_ns_ = 0, last_ack_ns_ = 0;
   bool slow_start_ = true;
-  bool saw_ce_ = false;
   // over the last RTT
   std::uint64_t round_end_ns_ = 0, round_bytes_ = 0, round_ce_ = 0, round_delayed_ = 0;
   // loss share over about 128 bursts

@@ -87,7 +87,7 @@ struct Context {
   bool has_cookie = false;
   std::array<std::uint8_t, 24> cookie{};
   std::uint32_t hello_tries = 0;
-  std::uint64_t created_ns = 0, hello_due_ns = UINT64_MAX, give_up_ns = UINT64_MAX;
+  std::uint64_t hello_due_ns = UINT64_MAX, give_up_ns = UINT64_MAX;
   std::uint32_t prev_ctx = 0;  ///< HELLO: peer's id of the context in doubt
   wire::PrevState prev_state = wire::PrevState::none;
   std::uint32_t hello_echo_time = 0;
@@ -111,7 +111,6 @@ struct Context {
   std::uint32_t tx_window = 0;  ///< peer's receive window, PSNs
   std::uint16_t partial_limit = 0;
   std::uint64_t remote_ack_delay_ns = 0;
-  std::uint64_t remote_rx_buffer = 0;
 
   // sending
   std::uint32_t first_psn = 0, una = 0, nxt = 0;  ///< una: oldest PSN whose record is still needed
@@ -205,7 +204,6 @@ struct Context {
   bool all_paths_open = false;
   std::uint64_t explore_due_ns = 0, explored_ns = 0;
   std::uint64_t icmp_again_ns = 0;  ///< no probe because of ICMP before
-  bool icmp_seen = false;           ///< while connecting: the host answered with an ICMP error
   std::uint8_t ack_slot = 0;
   std::uint64_t ack_slot_until_ns = 0;
   std::uint64_t unheard_slots = 0;  ///< our ACKs on them do not arrive, says REVPATH

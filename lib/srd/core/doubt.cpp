@@ -17,6 +17,10 @@ constexpr double kResetBurst = 64;
 constexpr std::uint64_t kDoubtPauseRtos = 10;
 constexpr std::uint32_t kRecentProbes = 64;
 constexpr std::uint32_t kDoubtProbes = 4;
+
+bool same_host(const Address& a, const Address& b) {
+  return a.family == b.family && std::equal(std::begin(a.bytes), std::end(a.bytes), b.bytes);
+}
 }  // namespace
 
 void Core::Impl::send_reset(const Arrival& arrival) noexcept {
@@ -64,7 +68,7 @@ void Core::Impl::on_reset(Arrival& arrival) noexcept {
     const bool plausible = (ctx.una != ctx.nxt && seq_less_equal(ctx.una, arrival.header.psn) &&
                             seq_less(arrival.header.psn, ctx.nxt)) ||
                            ctx.next_probe_id - arrival.header.psn - 1 < kRecentProbes;
-    if (!plausible) continue;
+    if (!plausible || !same_host(*arrival.datagram.source, peers_[ctx.peer].address)) continue;
     ctx.doubt_slot = arrival.header.slot;
     const Index successor = new_context(ctx.peer, true, arrival.now_ns);
     if (successor == kNone) return;

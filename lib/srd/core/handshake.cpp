@@ -132,7 +132,6 @@ void Core::Impl::adopt_parameters(Ctx& ctx, const wire::HelloHeader& hello) noex
   ctx.tx_window = 1U << hello.window_log2;
   ctx.partial_limit = hello.partial_limit;
   ctx.remote_ack_delay_ns = std::uint64_t{hello.max_ack_delay_us} * 1000;
-  ctx.remote_rx_buffer = hello.rx_buffer_bytes;
   ctx.limit_bytes = std::uint64_t{hello.initial_limit} << wire::kLimitUnitShift;
   ctx.rto_min_ns = config_.timing.rto_min;
   ctx.rx.reset(hello.initial_psn, limits.window_psns);
@@ -145,7 +144,7 @@ void Core::Impl::adopt_parameters(Ctx& ctx, const wire::HelloHeader& hello) noex
   setup.initial_bytes = std::max<std::uint64_t>(
       std::min<std::uint64_t>(
           std::min<std::uint64_t>(16ULL * ctx.payload_bytes, kInitialWindowBytes),
-          std::max<std::uint64_t>(ctx.remote_rx_buffer / 4, 1)),
+          std::max<std::uint64_t>(hello.rx_buffer_bytes / 4, 1)),
       ctx.payload_bytes);
   setup.window_limit_bytes = std::uint64_t{ctx.tx_window} * ctx.payload_bytes;
   setup.reads_ce = ctx.ecn;

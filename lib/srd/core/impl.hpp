@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inside of Core: tables, and the steps of a datagram's way, one .cpp file each:
-//   receive.cpp      datagram -> context, check, dispatch        handshake.cpp  HELLO .. third leg
-//   accept.cpp       DATA, SMALL, VOID, ABORT -> messages        doubt.cpp      restart, lost
-//   contexts acknowledge.cpp  ACK -> datagrams in flight, messages        peers.cpp      peers,
-//   contexts, life loss.cpp         FIFO, RACK, tail and RTO probes             paths.cpp slots:
-//   open, probe, re-roll send.cpp         messages, bundles, copies                   transmit.cpp
-//   what goes out next reply.cpp        ACK, NACK, PROBE, control packets out       timers.cpp
-//   deadlines
+//
+//   receive.cpp      datagram -> context, check, dispatch
+//   accept.cpp       DATA, SMALL, VOID, ABORT -> messages
+//   deliver.cpp      messages -> application and back
+//   acknowledge.cpp  ACK, NACK -> datagrams in flight, messages
+//   loss.cpp         FIFO, RACK, tail and RTO probes
+//   sent_ring.cpp    records of datagrams in flight
+//   send.cpp         messages, bundles, copies
+//   transmit.cpp     what goes out next
+//   reply.cpp        ACK, NACK, PROBE and control packets out
+//   paths.cpp        slots: open, probe, re-roll
+//   handshake.cpp    HELLO to third leg
+//   doubt.cpp        restarts, lost contexts
+//   peers.cpp        peers, contexts, their lives
+//   timers.cpp       deadlines
 #pragma once
 
 #include <memory>
@@ -252,7 +260,7 @@ class Core::Impl {
   [[nodiscard]] std::uint64_t pto_ns(const Ctx& ctx) const noexcept;
   [[nodiscard]] std::uint64_t fifo_gap_ns(const Ctx& ctx) const noexcept;
 
-  // sent ring (loss.cpp)
+  // sent_ring.cpp
   Sent& sent(Ctx& ctx, std::uint32_t psn) noexcept {
     return chunks_[ctx.chunks[psn / kChunkPsns % kWindowWords]].sent[psn % kChunkPsns];
   }

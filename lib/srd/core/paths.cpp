@@ -366,10 +366,6 @@ void Core::Impl::handle_path_event(Instant now, const PathEvent& event) noexcept
     // A hint is believed only as far as it quotes something of ours that is out.
     const bool ours = has_quote && quoted.dst_ctx == ctx.remote_id && ctx.remote_id != 0 &&
                       seq_less_equal(ctx.una, quoted.psn) && seq_less(quoted.psn, ctx.nxt);
-    if (ctx.state == Context::State::hello_sent && same_dest) {
-      ctx.icmp_seen = true;
-      continue;
-    }
     if (ctx.state != Context::State::open || (!ours && !same_dest)) continue;
     if (ctx.in_flight_datagrams == 0 && ctx.lost.count == 0) continue;
     // The probe may draw the next ICMP: once per RTO is enough for a hint.

@@ -272,7 +272,7 @@ Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) 
   do {
     ctx.local_id = static_cast<std::uint32_t>(prng_.below(1U << 12U)) << 20U | index << 6U;
   } while (ctx.local_id == 0);
-  ctx.created_ns = ctx.last_heard_ns = now_ns;
+  ctx.last_heard_ns = now_ns;
   ctx.first_psn = ctx.una = ctx.nxt = ctx.cumulative = static_cast<std::uint32_t>(prng_.next());
   ctx.full_check = config_.full_check;
   ctx.chunks.fill(kNone);
