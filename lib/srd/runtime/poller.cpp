@@ -219,6 +219,8 @@ int Poller::wait(std::span<srd_completion> out, std::uint64_t timeout_ns) noexce
     if (now < spin_until) continue;
     {
       const Hold hold(*this);
+      // A thread in poll() may have drained the signal of a wake that came since the last look.
+      if (wake_requested_.load()) continue;
       const int armed = arm_locked();
       if (armed < 0) return armed;
       if (armed > 0) continue;
