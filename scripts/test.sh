@@ -19,7 +19,7 @@ Builds and runs the tests. Configurations, in this order:
   fuzz     libFuzzer + AddressSanitizer: the corpus, then new inputs for a short time
 Options:
   --only NAMES   only these configurations
-  --full         longer: more random seeds, longer fuzzing, clang-tidy on tests too (hours)
+  --full         longer: more random seeds, longer fuzzing, clang-tidy on tools and tests (hours)
   --yes          install missing Debian packages without asking (also when CI=true)
   --no-install   install nothing; skip the configurations whose tools are missing
 Exit code: 0 all passed, 1 something failed or nothing ran, 2 usage or missing packages.

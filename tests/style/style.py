@@ -10,8 +10,8 @@
   snippets           code in the Markdown files is the code of the example that it names
   format             clang-format 14
   shell              shellcheck
-  tidy BUILD         clang-tidy 14 with the compile commands in BUILD; with SRD_TEST_FULL in the
-                     environment on tests and benchmarks, too
+  tidy BUILD         clang-tidy 14 with the compile commands in BUILD: the library; with SRD_TEST_FULL in
+                     the environment also tools, examples, tests and benchmarks (many minutes)
 
 Exit code 0: fine. 1: findings, each as file:line: text. 77: cannot run here, the reason is printed.
 """
@@ -333,11 +333,14 @@ def check_tidy(build):
     tool = find_tool("clang-tidy-14")
     if tool is None:
         return skip("clang-tidy-14 is not installed")
-    folders = ("lib/", "apps/", "examples/") + (("tests/", "perf/") if os.environ.get("SRD_TEST_FULL") else ())
+    folders = ("lib/",)
+    if os.environ.get("SRD_TEST_FULL"):
+        folders += ("apps/", "examples/", "tests/", "perf/")
     commands = json.loads(pathlib.Path(build, "compile_commands.json").read_text())
     files = sorted({os.path.relpath(entry["file"], ROOT) for entry in commands})
-    # The hello example is written for the page: as short as it can be.
-    files = [name for name in files if name.startswith(folders) and name != "examples/hello.cpp"]
+    # The checks are for C++. The hello example is written for the page: as short as it can be.
+    files = [name for name in files if name.startswith(folders) and name.endswith(".cpp")
+             and name != "examples/hello.cpp"]
     if not files:
         return [f"{build}/compile_commands.json names no file of {', '.join(folders)}"]
 
