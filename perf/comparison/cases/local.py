@@ -32,7 +32,7 @@ def pingpong(session, result):
 def datagrams_per_message(report, messages):
     """(all datagrams of both ends, those that only acknowledge) per message or exchange of the whole run."""
     ends = report["srd"], report["srd"]["remote"]
-    sent = sum(path["datagrams"] for end in ends for path in end["paths"])
+    sent = sum(end["counters"]["tx_datagrams"] for end in ends)
     return sent / messages, sum(end["counters"]["tx_acks"] for end in ends) / messages
 
 
