@@ -8,12 +8,15 @@ NOT_A_MEASUREMENT = "--quick: this only shows that everything works; the figures
 
 
 def number(value):
-    """Four digits that matter, no exponent."""
+    """Three digits or more that matter, no exponent."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) or float(value).is_integer():
         return f"{round(value)}"
-    digits = max(0, 3 - len(str(int(abs(value))))) if abs(value) >= 1 else 3
+    if abs(value) >= 1:
+        digits = max(0, 3 - len(str(int(abs(value)))))
+    else:
+        digits = 3 if abs(value) >= 0.01 else 5
     return f"{value:.{digits}f}"
 
 
