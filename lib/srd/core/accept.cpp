@@ -16,6 +16,10 @@ constexpr std::uint32_t kRetryAfterUs = 1000;
 constexpr std::uint32_t kSmallRecordMax = 1408;
 constexpr std::uint32_t kCopyAlwaysBytes = 256;  // cheaper to copy than to pin a receive buffer for
 constexpr std::uint64_t kRxRateSpanNs = 1'000'000;
+
+std::size_t padded(std::size_t bytes) {
+  return (bytes + 3) / 4 * 4;
+}
 }  // namespace
 
 /// Duplicate and window checks. False: nothing more to do with the packet.
@@ -222,14 +226,14 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   for (std::uint32_t i = 0; i < header.count; ++i) {
     wire::SmallRecord record;
     const bool fits = wire::decode(scan, record) && record.bytes <= kSmallRecordMax &&
-                      scan.size() - wire::kSmallRecordBytes >= (record.bytes + 3U) / 4 * 4;
+                      scan.size() - wire::kSmallRecordBytes >= padded(record.bytes);
     if (!fits) {
       counters_.rx_malformed.add();
       return false;
     }
     payload_bytes += record.bytes;
     if (record.bytes > rx_small_.block_bytes()) ++large_blocks;
-    scan = scan.subspan(wire::kSmallRecordBytes + (record.bytes + 3U) / 4 * 4);
+    scan = scan.subspan(wire::kSmallRecordBytes + padded(record.bytes));
   }
   if (payload_bytes != header.bytes) {
     counters_.rx_malformed.add();
@@ -251,7 +255,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
     wire::SmallRecord record;
     wire::decode(rest, record);
     const std::span<const std::byte> payload = rest.subspan(wire::kSmallRecordBytes, record.bytes);
-    rest = rest.subspan(wire::kSmallRecordBytes + (record.bytes + 3U) / 4 * 4);
+    rest = rest.subspan(wire::kSmallRecordBytes + padded(record.bytes));
     const bool pool_full = pool_used_bytes_ + record.bytes > config_.limits.receive_pool_bytes;
     if (room == 0 || pool_full) {
       // The pool is soft by one datagram where even the rejection has no room.

@@ -65,27 +65,32 @@ void Core::Impl::on_piggy(Index index, Arrival& arrival) noexcept {
   apply_ack(index, arrival, info);
 }
 
-/// False: the ACK is impossible and was dropped.
-bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& info) noexcept {
-  Ctx& ctx = contexts_[index];
-  // Nothing beyond what was sent, nothing so old that it cannot be ours.
-  bool impossible = seq_less(ctx.nxt, info.cumulative) ||
-                    seq_diff(ctx.cumulative, info.cumulative) > std::int32_t{kWindowPsnsMax} ||
-                    (info.bitmap_psn & 63U) != 0;
-  for (std::size_t w = 0; w < info.received.size() && !impossible; ++w) {
+/// Nothing beyond what was sent may be acknowledged, nothing so old that it cannot be ours.
+bool Core::Impl::is_impossible(const Ctx& ctx, const AckInfo& info) noexcept {
+  if (seq_less(ctx.nxt, info.cumulative) || (info.bitmap_psn & 63U) != 0 ||
+      seq_diff(ctx.cumulative, info.cumulative) > std::int32_t{kWindowPsnsMax}) {
+    return true;
+  }
+  for (std::size_t w = 0; w < info.received.size(); ++w) {
     const std::uint32_t psn = info.bitmap_psn + static_cast<std::uint32_t>(w) * 64;
     const std::int32_t sendable = seq_diff(ctx.nxt, psn);
     if (sendable >= 64) continue;
     const std::uint64_t beyond =
         sendable <= 0 ? ~std::uint64_t{0} : ~std::uint64_t{0} << static_cast<unsigned>(sendable);
-    impossible = (info.received[w] & beyond) != 0;
+    if ((info.received[w] & beyond) != 0) return true;
   }
-  if (impossible) {
+  return false;
+}
+
+/// False: the ACK is impossible and was dropped.
+bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& info) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (is_impossible(ctx, info)) {
     counters_.rx_impossible_acks.add();
     return false;
   }
   // Newest first: only the newest ACK updates limit, pressure and rejection count.
-  const std::int16_t step = ctx.has_ack_seq ? seq_diff16(info.ack_seq, ctx.last_ack_seq) : 1;
+  const int step = ctx.has_ack_seq ? seq_diff16(info.ack_seq, ctx.last_ack_seq) : 1;
   const bool newest = step > 0;
   ++ctx.ack_order;
   if (newest) {

@@ -214,6 +214,7 @@ class Core::Impl {
 
   void on_ack(Index index, Arrival& arrival) noexcept;
   void on_piggy(Index index, Arrival& arrival) noexcept;
+  static bool is_impossible(const Ctx& ctx, const AckInfo& info) noexcept;
   bool apply_ack(Index index, const Arrival& arrival, const AckInfo& info) noexcept;
 
   struct AckTally {
@@ -337,6 +338,7 @@ class Core::Impl {
                  std::uint8_t flags, TxDatagram& out) noexcept;
   void write_sent(Index index, std::uint32_t psn, std::uint8_t flags, std::uint64_t now_ns,
                   TxDatagram& out) noexcept;
+  void write_body(Index index, std::uint32_t psn, TxDatagram& out) noexcept;
   std::uint32_t assign_psn(Ctx& ctx, Sent::Kind kind, Index message, std::uint32_t bytes) noexcept;
   void attach_extensions(Index index, std::uint64_t now_ns, std::size_t room,
                          wire::Extensions& extensions) noexcept;

@@ -85,7 +85,7 @@ void Core::Impl::close_paths(Ctx& ctx) noexcept {
 
 void Core::Impl::probe_slot(Ctx& ctx, std::uint32_t slot) noexcept {
   if (slot < ctx.paths.size() && ctx.paths[slot].path != kNoPath) {
-    ctx.probes_pending |= std::uint64_t{1} << slot;
+    ctx.probes_pending |= std::uint64_t{1} << (slot & 63U);
   }
 }
 
@@ -127,7 +127,7 @@ void Core::Impl::reroll(Index index, std::uint32_t slot_index, std::uint64_t now
   Ctx& ctx = contexts_[index];
   Slot& slot = ctx.paths[slot_index];
   if (!ctx.initiator) {
-    ctx.repath_wanted |= std::uint64_t{1} << slot_index;
+    ctx.repath_wanted |= std::uint64_t{1} << (slot_index & 63U);
     return;
   }
   if (slot.state == SlotState::good && ctx.paths.good_count() <= 1) return;

@@ -277,9 +277,9 @@ Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) 
   ctx.full_check = config_.full_check;
   ctx.chunks.fill(kNone);
   ctx.next_msg_id = static_cast<std::uint32_t>(prng_.next());
-  if (initiator)
-    peers_[peer].state =
-        peers_[peer].state == Peer::State::up ? Peer::State::up : Peer::State::connecting;
+  if (initiator && peers_[peer].state != Peer::State::up) {
+    peers_[peer].state = Peer::State::connecting;
+  }
   counters_.peers_active.set(contexts_.used());
   return index;
 }

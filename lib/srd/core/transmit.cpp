@@ -237,16 +237,9 @@ void Core::Impl::write_sent(Index index, std::uint32_t psn, std::uint8_t flags,
   if (extension > 0) flags |= wire::kFlagExtension;
   PacketType type = PacketType::data;
   std::size_t fixed = wire::kDataBytes;
-  const std::uint8_t backlog = wire::backlog_code(peers_[ctx.peer].backlog_bytes);
-  wire::DataHeader data;
   switch (record.kind) {
     case Sent::Kind::data: {
       const TxMessage& message = tx_messages_[record.message];
-      data.msg_id = message.msg_id;
-      data.msg_len = static_cast<std::uint32_t>(message.bytes);
-      data.msg_off = record.offset;
-      data.port = message.channel;
-      data.backlog = backlog;
       if (record.offset == 0) flags |= wire::kFlagFirst;
       if (record.offset + record.bytes == message.bytes) flags |= wire::kFlagLast;
       break;
@@ -267,12 +260,36 @@ void Core::Impl::write_sent(Index index, std::uint32_t psn, std::uint8_t flags,
   start_datagram(ctx, record.slot, type, flags, psn, now_ns, out);
   out.header[3] = static_cast<std::byte>((record.generation & 15U) << 4U | record.attempt);
   out.ecn = ctx.ecn && carries ? Ecn::ect0 : Ecn::not_ect;
+  write_body(index, psn, out);
+  if (extension > 0) wire::encode_extensions(std::span(out.header).subspan(fixed), extensions);
+  out.header_bytes = static_cast<std::uint8_t>(fixed + extension);
+  if (record.kind == Sent::Kind::data) {
+    TxMessage& message = tx_messages_[record.message];
+    out.cookie = data_cookie(record.message, tx_messages_.generation(record.message), psn);
+    if (config_.driver.tx_async) ++message.tx_pending;
+  }
+  finish_datagram(ctx, out);
+}
+
+/// The packet behind its common header: what its type says, and the payload.
+void Core::Impl::write_body(Index index, std::uint32_t psn, TxDatagram& out) noexcept {
+  const Ctx& ctx = contexts_[index];
+  const Sent& record = sent(ctx, psn);
+  const std::uint8_t backlog = wire::backlog_code(peers_[ctx.peer].backlog_bytes);
   const std::span<std::byte> header(out.header);
   switch (record.kind) {
-    case Sent::Kind::data:
+    case Sent::Kind::data: {
+      const TxMessage& message = tx_messages_[record.message];
+      wire::DataHeader data;
+      data.msg_id = message.msg_id;
+      data.msg_len = static_cast<std::uint32_t>(message.bytes);
+      data.msg_off = record.offset;
+      data.port = message.channel;
+      data.backlog = backlog;
       wire::encode(header, data);
-      attach_payload(tx_messages_[record.message], record, out);
+      attach_payload(message, record, out);
       break;
+    }
     case Sent::Kind::small: {
       const Bundle& bundle = bundles_[record.message];
       wire::SmallHeader small;
@@ -305,14 +322,6 @@ void Core::Impl::write_sent(Index index, std::uint32_t psn, std::uint8_t flags,
       break;
     }
   }
-  if (extension > 0) wire::encode_extensions(header.subspan(fixed), extensions);
-  out.header_bytes = static_cast<std::uint8_t>(fixed + extension);
-  if (record.kind == Sent::Kind::data) {
-    TxMessage& message = tx_messages_[record.message];
-    out.cookie = data_cookie(record.message, tx_messages_.generation(record.message), psn);
-    if (config_.driver.tx_async) ++message.tx_pending;
-  }
-  finish_datagram(ctx, out);
 }
 
 void Core::Impl::attach_payload(const TxMessage& message, const Sent& record,
