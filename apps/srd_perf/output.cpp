@@ -18,8 +18,10 @@ Output::Output(const std::string& log_file, const std::string& title, bool flush
   if (log_file.empty()) return;
   owned_.reset(std::fopen(log_file.c_str(), "a"));
   if (owned_ == nullptr) {
-    throw apps::Failure(apps::kExitFailure, fmt::format("cannot open log file \"{}\": {}", log_file,
-                                                        std::strerror(errno)));
+    throw apps::Failure(
+        apps::kExitFailure,
+        fmt::format("cannot open log file \"{}\": {}", log_file,
+                    std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe): one thread
   }
   file_ = owned_.get();
 }
