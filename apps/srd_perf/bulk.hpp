@@ -28,6 +28,8 @@ class BulkSender final : public Stream {
 
   [[nodiscard]] bool is_drained() const override { return pool_.in_flight() == 0; }
 
+  [[nodiscard]] bool has_sends_in_flight() const override { return pool_.in_flight() != 0; }
+
  private:
   enum class Step : std::uint8_t { sent, blocked };
   Step send_one(std::uint64_t now_ns);
@@ -54,6 +56,8 @@ class BulkReceiver final : public Stream {
   void stop() override {}
 
   [[nodiscard]] bool is_drained() const override { return true; }
+
+  [[nodiscard]] bool has_sends_in_flight() const override { return false; }
 
   [[nodiscard]] std::uint64_t verified_messages() const noexcept { return seen_.count(); }
 

@@ -22,7 +22,8 @@
 namespace perf {
 namespace {
 
-constexpr std::uint32_t kSerial = 1;                                // one session per client
+constexpr std::uint32_t kOpeningSerial = 0;  // tokens of what is sent before there is a session
+constexpr std::uint32_t kSerial = 1;         // one session per client
 constexpr std::uint64_t kAnswerTimeoutNs = 5 * apps::kNsPerSecond;  // of a server that is up
 constexpr std::uint64_t kDrainTimeoutNs = 10 * apps::kNsPerSecond;  // without any progress
 constexpr std::uint64_t kInterruptGraceNs = apps::kNsPerSecond;     // for results after Ctrl-C
@@ -32,6 +33,12 @@ constexpr std::uint64_t kSpinBeforeNs = 200 * apps::kNsPerUs;  // open loop: a w
 class Client {
  public:
   Client(const Options& options, Output& output, const srd_address& server);
+
+  /// The endpoint goes first: until then it may refer to messages of the session.
+  ~Client() { transport_.reset(); }
+
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
 
   /// To the end of the test. Returns the exit code.
   int run();
@@ -64,7 +71,7 @@ class Client {
 
   Options options_;
   std::unique_ptr<Reporter> reporter_;
-  apps::Transport transport_;
+  std::unique_ptr<apps::Transport> transport_;
   srd_peer peer_;
   TestInfo info_;
   ControlChannel opening_;  ///< before there is a session
@@ -102,16 +109,16 @@ apps::TransportConfig Client::transport_config(const Options& options, const srd
 Client::Client(const Options& options, Output& output, const srd_address& server)
     : options_(options),
       reporter_(make_reporter(options, output)),
-      transport_(transport_config(options, server)),
-      peer_(transport_.resolve(server)),
-      opening_(transport_, peer_, SendToken{.session = kSerial}),
+      transport_(std::make_unique<apps::Transport>(transport_config(options, server))),
+      peer_(transport_->resolve(server)),
+      opening_(*transport_, peer_, SendToken{.session = kOpeningSerial}),
       begin_ns_(apps::monotonic_ns()) {
   info_.is_client = true;
   info_.parameters = options.parameters;
   info_.parameters.cookie = make_cookie();
   info_.target_host = options.host;
   info_.remote = server;
-  info_.local = transport_.endpoint().address();
+  info_.local = transport_->endpoint().address();
   info_.wall_clock_s = wall_clock_s();
   info_.receive_pool_bytes = apps::TransportConfig{}.receive_pool_bytes;
   info_.title = options.title;
@@ -122,7 +129,7 @@ int Client::run() {
   announced.info = info_;
   reporter_->connecting(announced);
   const std::string wrong =
-      validate_parameters(info_.parameters, transport_.limits().max_message_bytes);
+      validate_parameters(info_.parameters, transport_->limits().max_message_bytes);
   if (!wrong.empty()) throw apps::Failure(apps::kExitUsage, wrong);
   ControlMessage open;
   open.type = ControlType::open;
@@ -136,12 +143,12 @@ int Client::run() {
 }
 
 void Client::step() {
-  const auto harvested = transport_.harvest(!options_.busy_poll, wait_ns(apps::monotonic_ns()));
+  const auto harvested = transport_->harvest(!options_.busy_poll, wait_ns(apps::monotonic_ns()));
   const std::uint64_t now_ns = apps::monotonic_ns();
   for (const srd_completion& completion : harvested) dispatch(completion, now_ns);
   if (session_ != nullptr) {
     session_->tick(now_ns);
-    if (session_->pump(now_ns) && options_.parameters.is_latency()) transport_.flush();
+    if (session_->pump(now_ns) && options_.parameters.is_latency()) transport_->flush();
     if (!session_->failure().empty()) fail(session_->failure());
   }
   check_signals(now_ns);
@@ -170,15 +177,9 @@ void Client::dispatch(const srd_completion& completion, std::uint64_t now_ns) {
     }
   } else if (completion.op == SRD_OP_SEND) {
     const SendToken token = SendToken::decode(completion.user_data);
-    if (token.control) {
-      // Both control channels number their sends from 0; the first is quiet before the second
-      // talks.
-      if (!opening_.is_drained()) {
-        opening_.handle_send_done(token.slot, completion.status);
-        if (opening_.is_drained()) deadline_ns_ = now_ns + kAnswerTimeoutNs;
-      } else if (session_ != nullptr) {
-        session_->handle_send_done(token, completion, now_ns);
-      }
+    if (token.session == kOpeningSerial) {
+      opening_.handle_send_done(token.slot, completion.status);
+      if (phase_ == Phase::opening) deadline_ns_ = now_ns + kAnswerTimeoutNs;
     } else if (session_ != nullptr) {
       session_->handle_send_done(token, completion, now_ns);
     }
@@ -244,14 +245,14 @@ void Client::handle_control(const srd::Message& message, std::uint64_t now_ns) {
 
 void Client::handle_accept(const ControlMessage& message, std::uint64_t now_ns) {
   if (phase_ != Phase::opening || message.cookie != info_.parameters.cookie) return;
-  const auto paths = transport_.paths(peer_);
+  const auto paths = transport_->paths(peer_);
   if (!paths.empty() && paths.front().local.family != 0) info_.local = paths.front().local;
-  if (const auto peer = transport_.endpoint().peer_info(peer_)) {
+  if (const auto peer = transport_->endpoint().peer_info(peer_)) {
     info_.datagram_bytes = peer->datagram_bytes;
   }
   const Session::Identity identity{peer_, message.tag, kSerial};
   session_ =
-      std::make_unique<Session>(transport_, identity, info_, options_.interval_s, *reporter_);
+      std::make_unique<Session>(*transport_, identity, info_, options_.interval_s, *reporter_);
   session_->record().accepted = true;
   reporter_->started(session_->record());
   phase_ = Phase::running;
@@ -300,7 +301,7 @@ void Client::fail(const std::string& text) {
     session_->stop(apps::monotonic_ns());
     // So that the server does not wait for more; if it is gone, this goes nowhere.
     send_control(ControlType::failed, text);
-    transport_.flush();
+    transport_->flush();
   }
   phase_ = Phase::done;
 }
@@ -325,7 +326,7 @@ void Client::advance(std::uint64_t now_ns) {
   if (phase_ == Phase::done) return;
   if (phase_ == Phase::opening) {
     opening_.pump();
-    if (const auto peer = transport_.endpoint().peer_info(peer_)) {
+    if (const auto peer = transport_->endpoint().peer_info(peer_)) {
       hello_tries_ = std::max(hello_tries_, peer->hello_tries);
     }
     if (now_ns > deadline_ns_) {

@@ -24,8 +24,10 @@ class ControlChannel {
   /// Completion of one of its sends.
   void handle_send_done(std::uint32_t slot, int status);
 
-  /// All that was sent has been accepted by the peer's endpoint.
-  [[nodiscard]] bool is_drained() const noexcept { return waiting_.empty() && in_flight_.empty(); }
+  /// All that was sent has been accepted by the peer's endpoint, or never will be.
+  [[nodiscard]] bool is_drained() const noexcept {
+    return in_flight_.empty() && (waiting_.empty() || failure_);
+  }
 
   /// Set if a message could not be delivered: why.
   [[nodiscard]] std::error_code failure() const noexcept { return failure_; }

@@ -56,6 +56,8 @@ class Requester final : public Stream {
   /// All requests are answered.
   [[nodiscard]] bool is_drained() const override;
 
+  [[nodiscard]] bool has_sends_in_flight() const override { return !sender_.is_drained(); }
+
   /// Forgets what was measured so far (end of the omitted time).
   void reset();
   /// Of the time since the last call.
@@ -107,6 +109,8 @@ class Responder final : public Stream {
   [[nodiscard]] bool is_drained() const override {
     return waiting_.empty() && sender_.is_drained();
   }
+
+  [[nodiscard]] bool has_sends_in_flight() const override { return !sender_.is_drained(); }
 
   [[nodiscard]] std::uint64_t verified_messages() const noexcept { return seen_.count(); }
 

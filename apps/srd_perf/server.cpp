@@ -39,6 +39,7 @@ struct Job {
   bool told_sent = false;  ///< `sent` has gone out
   bool reported = false;
   bool results_sent = false;
+  bool over = false;  ///< waits only until the library has given back its memory
   std::uint64_t deadline_ns = kNeverNs;
   std::uint64_t last_progress = 0;
 };
@@ -46,6 +47,13 @@ struct Job {
 class Server {
  public:
   Server(const Options& options, Output& output);
+
+  /// The endpoint goes first: until then it may refer to messages of the sessions.
+  ~Server() { transport_.reset(); }
+
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
   int run();
 
  private:
@@ -63,8 +71,9 @@ class Server {
   void advance(Job& job, std::uint64_t now_ns);
   void send(Job& job, ControlType type, const std::string& text = "");
   void report(Job& job, const std::string& error);
-  /// Takes it off the table, with `error` if it did not go well.
-  void drop(std::uint32_t serial, const std::string& error);
+  /// Ends it, with `error` if it did not go well.
+  void end(Job& job, const std::string& error);
+  [[nodiscard]] std::size_t running() const;
 
   const Options& options_;
   Output& output_;
@@ -129,24 +138,23 @@ int Server::run() {
   if (!one_off_done_) {
     const std::string text =
         fmt::format("interrupt - the server has terminated by {}", apps::last_signal_name());
-    std::vector<std::uint32_t> serials;
-    for (const auto& [serial, job] : jobs_) serials.push_back(serial);
-    for (const std::uint32_t serial : serials) {
-      if (Job* job = find(serial)) send(*job, ControlType::failed, text);
-      drop(serial, text);
+    for (auto& [serial, job] : jobs_) {
+      if (job.over) continue;
+      send(job, ControlType::failed, text);
+      end(job, text);
     }
-    transport_->flush();
     if (options_.json && !reported_any_) output_.write_raw(to_text(make_error_report(text)));
     if (!options_.json) complain(text);
   }
+  transport_->flush();
   output_.flush();
   return one_off_failed_ ? apps::kExitFailure : apps::kExitSuccess;
 }
 
 std::uint64_t Server::wait_ns(std::uint64_t now_ns) const {
-  if (jobs_.empty()) return UINT64_MAX;
   std::uint64_t until = kNeverNs;
   for (const auto& [serial, job] : jobs_) {
+    if (job.over) continue;
     until = std::min({until, job.session->next_deadline_ns(), job.deadline_ns,
                       job.session->control().next_alive_ns()});
   }
@@ -158,24 +166,32 @@ void Server::step() {
   const std::uint64_t now_ns = apps::monotonic_ns();
   for (const srd_completion& completion : harvested) dispatch(completion, now_ns);
   bool answered = false;
-  std::vector<std::pair<std::uint32_t, std::string>> over;
   for (auto& [serial, job] : jobs_) {
+    if (job.over) continue;
     Session& session = *job.session;
     session.tick(now_ns);
     const bool queued = session.pump(now_ns);
     answered = answered || (queued && session.record().info.parameters.is_latency());
     advance(job, now_ns);
     if (job.results_sent && session.control().is_drained()) {
-      over.emplace_back(serial, session.failure());
+      end(job, session.failure());
     } else if (!session.failure().empty() && !job.results_sent) {
       send(job, ControlType::failed, session.failure());
-      over.emplace_back(serial, session.failure());
+      end(job, session.failure());
     } else if (const std::error_code lost = session.control().failure()) {
-      over.emplace_back(serial, fmt::format("lost the client: {}", lost.message()));
+      end(job, fmt::format("lost the client: {}", lost.message()));
     }
   }
   if (answered) transport_->flush();
-  for (const auto& [serial, error] : over) drop(serial, error);
+  const std::size_t gone = std::erase_if(jobs_, [](const auto& entry) {
+    return entry.second.over && !entry.second.session->has_sends_in_flight();
+  });
+  if (gone > 0) last_found_ = {UINT64_MAX, nullptr};
+}
+
+std::size_t Server::running() const {
+  return static_cast<std::size_t>(std::count_if(
+      jobs_.begin(), jobs_.end(), [](const auto& entry) { return !entry.second.over; }));
 }
 
 void Server::dispatch(const srd_completion& completion, std::uint64_t now_ns) {
@@ -209,7 +225,7 @@ Job* Server::find(srd_peer peer, std::uint8_t tag) {
   if (last_found_.first == key) return last_found_.second;
   for (auto& [serial, job] : jobs_) {
     const Session::Identity& identity = job.session->identity();
-    if (identity.peer != peer || identity.tag != tag) continue;
+    if (job.over || identity.peer != peer || identity.tag != tag) continue;
     last_found_ = {key, &job};
     return &job;
   }
@@ -217,16 +233,12 @@ Job* Server::find(srd_peer peer, std::uint8_t tag) {
 }
 
 void Server::handle_peer(srd_peer peer, int status) {
-  std::vector<std::uint32_t> lost;
   for (auto& [serial, job] : jobs_) {
-    if (job.session->identity().peer == peer) lost.push_back(serial);
-  }
-  for (const std::uint32_t serial : lost) {
+    if (job.over || job.session->identity().peer != peer) continue;
     // A client that has its results closes and goes: that is no loss.
-    const Job& job = jobs_.at(serial);
-    drop(serial, job.results_sent && status == -SRD_ERR_PEER_CLOSED
-                     ? job.session->failure()
-                     : fmt::format("lost the client: {}", srd_error_string(status)));
+    end(job, job.results_sent && status == -SRD_ERR_PEER_CLOSED
+                 ? job.session->failure()
+                 : fmt::format("lost the client: {}", srd_error_string(status)));
   }
   transport_->endpoint().forget(peer);
 }
@@ -286,11 +298,11 @@ void Server::handle_open(srd_peer peer, const ControlMessage& message, std::uint
                        message.version, kProtocolVersion));
     return;
   }
-  if (options_.one_off && !jobs_.empty()) {
+  if (options_.one_off && running() > 0) {
     refuse(peer, message.cookie, "the server serves one client only (-1), and it is busy");
     return;
   }
-  if (jobs_.size() >= kSessionsMax) {
+  if (running() >= kSessionsMax) {
     refuse(peer, message.cookie, fmt::format("the server runs {} tests already", kSessionsMax));
     return;
   }
@@ -315,7 +327,7 @@ void Server::handle_open(srd_peer peer, const ControlMessage& message, std::uint
   TestInfo info;
   info.is_client = false;
   info.parameters = parameters;
-  info.first_stream_id = jobs_.empty() ? 1 : next_stream_id_;
+  info.first_stream_id = running() == 0 ? 1 : next_stream_id_;
   next_stream_id_ = info.first_stream_id + info.stream_count();
   info.local = local_;
   info.wall_clock_s = wall_clock_s();
@@ -396,22 +408,20 @@ void Server::advance(Job& job, std::uint64_t now_ns) {
   }
 }
 
-void Server::drop(std::uint32_t serial, const std::string& error) {
-  Job& job = jobs_.at(serial);
+void Server::end(Job& job, const std::string& error) {
   job.session->stop(apps::monotonic_ns());
-  const bool late = job.reported;
-  report(job, error);
-  if (late && !error.empty() && !options_.json) {
+  if (job.reported && !error.empty() && !options_.json) {
     complain(fmt::format("client {}: after its results: {}",
                          apps::address_text(job.session->record().info.remote), error));
   }
+  report(job, error);
+  job.over = true;
   last_found_ = {UINT64_MAX, nullptr};
-  jobs_.erase(serial);
   ++tests_;
   if (options_.one_off) {
     one_off_done_ = true;
     one_off_failed_ = !error.empty();
-  } else if (jobs_.empty()) {
+  } else if (running() == 0) {
     announce();
   }
 }

@@ -246,6 +246,12 @@ bool Session::is_drained() const {
                                      [](const StreamState& s) { return s.stream->is_drained(); });
 }
 
+bool Session::has_sends_in_flight() const {
+  return !control_.is_drained() ||
+         std::any_of(streams_.begin(), streams_.end(),
+                     [](const StreamState& state) { return state.stream->has_sends_in_flight(); });
+}
+
 bool Session::has_received_all(const SideResults& sender) {
   bool complete = true;
   for (const StreamResult& sent : sender.streams) {

@@ -59,6 +59,9 @@ class Session {
 
   /// Stopped and nothing of its streams in flight.
   [[nodiscard]] bool is_drained() const;
+  /// The library still refers to memory of this session: it must not be destroyed before the
+  /// endpoint.
+  [[nodiscard]] bool has_sends_in_flight() const;
   /// Everything that `sender` sent has arrived. More than that: fails the session.
   [[nodiscard]] bool has_received_all(const SideResults& sender);
   /// Messages so far of all streams; grows while there is progress.

@@ -100,8 +100,10 @@ class Stream {
   [[nodiscard]] virtual std::uint64_t next_due_ns() const = 0;
   /// No new messages from here on; what is in flight completes.
   virtual void stop() = 0;
-  /// Nothing in flight.
+  /// Stopped, and nothing is outstanding: sends, answers to requests, requests to answer.
   [[nodiscard]] virtual bool is_drained() const = 0;
+  /// The library still refers to memory of this stream.
+  [[nodiscard]] virtual bool has_sends_in_flight() const = 0;
 
   [[nodiscard]] const Meter& meter() const noexcept { return meter_; }
 
