@@ -649,6 +649,14 @@ class AsyncEndpoint {
     return state_->endpoint().resolve(text);
   }
 
+  /// What is outstanding to `peer` ends with operation_aborted. Errors: not_found.
+  std::error_code forget(Peer peer) noexcept {
+    const std::lock_guard lock(state_->service().mutex());
+    const std::error_code error = state_->endpoint().forget(peer);
+    if (!error) state_->service().request_pump();
+    return error;
+  }
+
   /// Called on the Service's executor when a peer came up (no error) or was lost.
   void on_peer(std::function<void(Peer, boost::system::error_code)> handler) {
     const std::lock_guard lock(state_->service().mutex());

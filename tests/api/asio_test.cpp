@@ -251,6 +251,18 @@ TEST_F(AsioTest, PeerEventsReachTheirHandler) {
   EXPECT_EQ(events.back(), boost::system::errc::connection_aborted);
 }
 
+TEST_F(AsioTest, ForgottenPeerEndsItsSends) {
+  pair_faults().dead_port = bob_.address().port;
+  error_code got;
+  const auto payload = pattern(100'000);
+  alice_.async_send(to_bob_, net::buffer(payload),
+                    [&](error_code error, std::size_t) { got = error; });
+  EXPECT_FALSE(alice_.forget(to_bob_));
+  ASSERT_TRUE(run_until([&] { return !!got; }));
+  EXPECT_EQ(got, net::error::operation_aborted);
+  EXPECT_EQ(alice_.forget(to_bob_), Errc::not_found);
+}
+
 TEST_F(AsioTest, CancelAbortsReceivesAndLeavesTheEndpointUsable) {
   error_code got;
   bob_.async_receive([&](error_code error, Message) { got = error; });

@@ -271,6 +271,74 @@ TEST_F(SharedPollerTest, WakeReachesASleeperWhileOthersPoll) {
   sleeper.join();
 }
 
+// A thread in a foreign loop sleeps on the descriptor; what another one sends is then the sleeper's
+// to retransmit, although the other one polled in between.
+TEST_F(SharedPollerTest, ForeignLoopLearnsOfDeadlinesThatOthersSet) {
+  TwoEndpoints net({}, {.shared = true});
+  ASSERT_TRUE(net.connect());
+  (void)net.run_until([end = Clock::now() + 300ms] { return Clock::now() > end; });
+  const int loop = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  ASSERT_EQ(epoll_ctl(loop, EPOLL_CTL_ADD, net.poller.fd(), &event), 0);
+  std::atomic<bool> armed{false};
+  std::atomic<int> done{0};
+  std::thread sleeper([&] {
+    std::array<Completion, 4> completions;
+    const auto give_up = Clock::now() + kPatience;
+    while (done.load() < 2 && Clock::now() < give_up) {
+      for (const Completion& c : net.poller.poll(completions)) {
+        const Message message(c);
+        done += c.op == SRD_OP_PEER ? 0 : 1;
+      }
+      if (done.load() == 2 || !net.poller.arm()) continue;
+      armed = true;
+      epoll_wait(loop, &event, 1, 5'000);
+    }
+  });
+  while (!armed.load()) std::this_thread::yield();
+  std::this_thread::sleep_for(10ms);
+  pair_faults().dead_port = net.bob.address().port;
+  (void)net.poller.poll({});
+  EXPECT_FALSE(net.alice.send(net.to_bob, as_bytes("x"), {.copy = true}));
+  heal();  // what was sent is lost; only the sleeper's timer can send it again
+  const auto start = Clock::now();
+  sleeper.join();
+  EXPECT_EQ(done, 2);
+  EXPECT_LT(Clock::now() - start, 2s);
+  close(loop);
+}
+
+TEST_F(SharedPollerTest, WakeReachesAForeignLoopWhileOthersPoll) {
+  TwoEndpoints net({}, {.shared = true});
+  const int loop = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  ASSERT_EQ(epoll_ctl(loop, EPOLL_CTL_ADD, net.poller.fd(), &event), 0);
+  constexpr int kRounds = 200;
+  std::atomic<int> asked{0};
+  std::atomic<int> seen{0};
+  std::atomic<int> timeouts{0};
+  std::thread sleeper([&] {
+    std::array<Completion, 4> completions;
+    while (seen.load() < kRounds && timeouts.load() == 0) {
+      (void)net.poller.poll(completions);
+      seen = asked.load();
+      if (seen.load() == kRounds || !net.poller.arm()) continue;
+      timeouts += epoll_wait(loop, &event, 1, 5'000) == 0 ? 1 : 0;
+    }
+  });
+  std::array<Completion, 4> completions;
+  for (int i = 1; i <= kRounds && timeouts.load() == 0; ++i) {
+    asked = i;
+    (void)net.poller.wake();
+    while (seen.load() < i && timeouts.load() == 0) (void)net.poller.poll(completions);
+  }
+  EXPECT_EQ(timeouts, 0);
+  sleeper.join();
+  close(loop);
+}
+
 // ---- fork
 // -----------------------------------------------------------------------------------------
 

@@ -99,9 +99,7 @@ int srd_endpoint_create(srd_poller* poller, const srd_endpoint_config* config,
 void srd_endpoint_destroy(srd_endpoint* endpoint) noexcept {
   if (endpoint == nullptr) return;
   if (check_object("srd_endpoint_destroy", "endpoint", endpoint) != 0) return;
-  Poller& poller = endpoint->poller();
-  poller.detach(*endpoint);
-  endpoint->engine().close(poller.clock().now());
+  endpoint->poller().detach(*endpoint);
   delete endpoint;
 }
 

@@ -133,8 +133,7 @@ int Poller::poll(std::span<srd_completion> out) noexcept {
   {
     const Hold hold(*this);
     kick_.store(false);
-    armed_outside_ = false;
-    if (sleepers_ == 0) drain_signal();
+    if (note_awake()) drain_signal();  // else it is the sleeper's to see
     turn_all();
     count = harvest(out);
   }
@@ -201,7 +200,7 @@ int Poller::wait(std::span<srd_completion> out, std::uint64_t timeout_ns) noexce
     {
       const Hold hold(*this);
       if (slept) --sleepers_;
-      armed_outside_ = false;
+      note_awake();
       if (drives) kick_.store(false);
       drain_signal();
       worked = turn_all();
@@ -233,8 +232,10 @@ int Poller::wait(std::span<srd_completion> out, std::uint64_t timeout_ns) noexce
 
 int Poller::arm() noexcept {
   const Hold hold(*this);
+  // A thread in poll() may have drained the signal of a wake that this one has not seen.
+  if (shared_ && wake_requested_.exchange(false)) return 1;
   const int armed = arm_locked();
-  armed_outside_ = armed == 0;
+  if (armed == 0) armed_by_ = std::this_thread::get_id();
   return armed;
 }
 
@@ -317,6 +318,7 @@ void Poller::detach(srd_endpoint& endpoint) noexcept {
     epoll_ctl(fd(), EPOLL_CTL_DEL, fd_of_device, nullptr);
   }
   std::erase(endpoints_, &endpoint);
+  endpoint.engine().close(clock().now());
 }
 
 std::size_t Poller::endpoints() const noexcept {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "srd/runtime/context.hpp"
@@ -51,6 +52,7 @@ class Poller {
 
   /// Errors: those of epoll_ctl (too_many_files, no_memory).
   Errc attach(srd_endpoint& endpoint) noexcept;
+  /// Tells its peers (CLOSE) as well; the caller frees it.
   void detach(srd_endpoint& endpoint) noexcept;
   [[nodiscard]] std::size_t endpoints() const noexcept;
 
@@ -92,7 +94,15 @@ class Poller {
   }
 
  private:
-  [[nodiscard]] bool somebody_sleeps() const noexcept { return sleepers_ > 0 || armed_outside_; }
+  [[nodiscard]] bool somebody_sleeps() const noexcept {
+    return sleepers_ > 0 || armed_by_ != std::thread::id();
+  }
+
+  /// The calling thread is awake: what it armed for itself is over. True if no other one sleeps.
+  bool note_awake() noexcept {
+    if (armed_by_ == std::this_thread::get_id()) armed_by_ = std::thread::id();
+    return !somebody_sleeps();
+  }
 
   bool turn_all() noexcept;
   void flush_all() noexcept;
@@ -113,10 +123,10 @@ class Poller {
 
   mutable std::mutex mutex_;  // everything below that is not atomic, and the endpoints' engines
   std::vector<srd_endpoint*> endpoints_;
-  std::size_t next_ = 0;        // whose completions come first
-  Instant armed_ = kNever;      // what the timer is set to; may have passed
-  unsigned sleepers_ = 0;       // threads in epoll_wait
-  bool armed_outside_ = false;  // a foreign loop armed the poller and may sleep on its descriptor
+  std::size_t next_ = 0;      // whose completions come first
+  Instant armed_ = kNever;    // what the timer is set to; may have passed
+  unsigned sleepers_ = 0;     // threads in epoll_wait
+  std::thread::id armed_by_;  // a foreign loop armed the poller and may sleep on its descriptor
 
   std::atomic<bool> signaled_{false};        // the event counter is, or is about to be, above zero
   std::atomic<bool> wake_requested_{false};  // wake() was called: one wait() shall end
