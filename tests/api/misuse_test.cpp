@@ -177,6 +177,18 @@ TEST_F(MisuseTest, EndpointCreate) {
                "srd_endpoint_create: pair: port");
 }
 
+TEST_F(MisuseTest, DeviceWithDatagramsThatAreTooShort) {
+  srd_context* context = nullptr;
+  srd_poller* poller = nullptr;
+  srd_endpoint* out = nullptr;
+  ASSERT_EQ(srd_context_open("pair:?datagram_bytes=500", nullptr, &context), 0);
+  ASSERT_EQ(srd_poller_create(context, nullptr, &poller), 0);
+  EXPECT_FAILS(srd_endpoint_create(poller, nullptr, &out), EINVAL, "pair:?datagram_bytes=500",
+               "500 bytes", "at least 1232");
+  EXPECT_EQ(srd_poller_destroy(poller), 0);
+  EXPECT_EQ(srd_context_close(context), 0);
+}
+
 TEST_F(MisuseTest, EndpointReading) {
   srd_address address;
   srd_limits limits = SRD_LIMITS_INIT;

@@ -226,13 +226,14 @@ thread_local std::string last_error_of_thread;
 
 class PairDriver final : public Driver {
  public:
-  explicit PairDriver(bool can_sleep) : can_sleep_(can_sleep) {}
+  PairDriver(bool can_sleep, std::uint32_t datagram_bytes)
+      : can_sleep_(can_sleep), datagram_bytes_(datagram_bytes) {}
 
   std::string name() const override { return "pair"; }
 
   Capabilities capabilities() const noexcept override {
     Capabilities can;
-    can.datagram_bytes_max = kDatagramBytes;
+    can.datagram_bytes_max = datagram_bytes_;
     can.rx_buffer_bytes = kQueueMax * kDatagramBytes;
     can.rx_buffers = kQueueMax;
     can.paths_max = 64;
@@ -262,17 +263,21 @@ class PairDriver final : public Driver {
 
  private:
   const bool can_sleep_;
+  const std::uint32_t datagram_bytes_;
 };
 
 Result<runtime::OpenedDevice> open_pair(const runtime::DeviceString& device) {
   bool can_sleep = true;
   std::uint64_t paths = 8;
+  std::uint64_t datagram_bytes = kDatagramBytes;
   Options options(device.options);
   options.take_flag("sleep", can_sleep);
+  options.take_number("datagram_bytes", 1, kDatagramBytes, datagram_bytes);
   options.take_number("paths", 1, 64, paths);
   const std::string subject = "srd_context_open: device \"" + device.text + "\"";
   if (const Errc status = options.finish(subject.c_str()); status != Errc::ok) return status;
-  runtime::OpenedDevice opened{std::make_unique<PairDriver>(can_sleep), {}};
+  runtime::OpenedDevice opened{
+      std::make_unique<PairDriver>(can_sleep, static_cast<std::uint32_t>(datagram_bytes)), {}};
   opened.queue.paths = static_cast<std::uint16_t>(paths);
   if (!device.place.empty()) {
     const auto bind = parse_address(device.place);

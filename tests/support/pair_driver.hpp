@@ -18,7 +18,8 @@ struct PairFaults {
 
 PairFaults& pair_faults();
 
-/// Makes "pair:" known to srd_context_open(). Options: sleep=on|off, paths=1..64. Once per process.
+/// Makes "pair:" known to srd_context_open(). Options: sleep=on|off, paths=1..64,
+/// datagram_bytes=1..1472 (what the device claims). Once per process.
 void register_pair_driver();
 
 }  // namespace srd::test

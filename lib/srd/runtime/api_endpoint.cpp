@@ -30,6 +30,12 @@ int create_endpoint(Poller& poller, const srd_endpoint_config& wanted, srd_endpo
   if (!address)
     return fail(address.errc(), "%s: the driver does not know its own address", kCreate);
   auto engine = Engine::create(config, std::move(*io));
+  if (!engine && engine.errc() != Errc::no_memory) {
+    return fail(engine.errc(),
+                "%s: the protocol refuses device \"%s\" with datagrams of %u bytes; at least 1232 "
+                "are needed",
+                kCreate, context.text().c_str(), config.driver.datagram_bytes_max);
+  }
   if (!engine) {
     return fail(engine.errc(),
                 "%s: no memory for receive_pool_bytes %llu, max_peers %u, max_sends %u; lower them",
