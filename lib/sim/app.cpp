@@ -33,6 +33,7 @@ void App::handle_endpoint_loss() {
   queue_.clear();
   loans_.clear();
   peers_.clear();
+  reply_peers_.clear();
   blocked_ = false;
 }
 
@@ -43,6 +44,11 @@ core::PeerId App::peer(HostId to) {
   if (!added) return core::kNoPeer;
   peers_[index_of(to)] = *added;
   return *added;
+}
+
+core::PeerId App::reply_peer(HostId to) const {
+  const auto found = reply_peers_.find(index_of(to));
+  return found == reply_peers_.end() ? core::kNoPeer : found->second;
 }
 
 bool App::harvest() {
@@ -94,7 +100,9 @@ void App::receive(const core::Event& event) {
       world_.fail("event.data is not the first piece, host " + host_.name());
     }
   }
-  world_.checker().handle_delivery(host_.id(), event.channel, event.bytes, pieces, world_.now());
+  const HostId from = world_.checker().handle_delivery(host_.id(), event.channel, event.bytes,
+                                                       pieces, world_.now());
+  if (from != kNoHost) reply_peers_[index_of(from)] = event.peer;
   loans_.push_back({event.message, world_.now() + config.hold_ns});
 }
 
@@ -150,7 +158,7 @@ Errc App::submit(MessageNumber number) {
     at += size;
   }
   core::SendRequest request;
-  request.peer = peer(spec.to);
+  request.peer = spec.reply ? reply_peer(spec.to) : peer(spec.to);
   request.payload = std::span<const Segment>(pieces).first(count);
   request.user_data = number;
   request.channel = spec.channel;

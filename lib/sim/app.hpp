@@ -74,6 +74,7 @@ class App {
     TimeNs release_at = 0;
   };
 
+  [[nodiscard]] core::PeerId reply_peer(HostId to) const;
   bool harvest();
   bool release_due();
   bool pump();
@@ -85,6 +86,7 @@ class App {
   std::deque<MessageNumber> queue_;
   std::deque<Loan> loans_;
   std::map<std::uint32_t, core::PeerId> peers_;  // by host
+  std::map<std::uint32_t, core::PeerId> reply_peers_;
   std::vector<AppEvent> events_;
   std::vector<Segment> segments_;
   std::vector<std::byte> copied_;

@@ -162,18 +162,22 @@ void Checker::deliver_tiny(HostId host, std::uint16_t channel, std::uint64_t byt
   }
 }
 
-void Checker::handle_delivery(HostId host, std::uint16_t channel, std::uint64_t bytes,
-                              std::span<const std::span<const std::byte>> pieces, TimeNs now) {
+HostId Checker::handle_delivery(HostId host, std::uint16_t channel, std::uint64_t bytes,
+                                std::span<const std::span<const std::byte>> pieces, TimeNs now) {
   ++delivered_;
   delivered_bytes_ += bytes;
   bytes_at_[index_of(host)] += bytes;
   std::uint64_t sum = 0;
   for (const auto piece : pieces) sum += piece.size();
   if (sum != bytes) {
-    return fail(now, "pieces hold " + std::to_string(sum) + " B of a message of " +
-                         std::to_string(bytes) + " B");
+    fail(now, "pieces hold " + std::to_string(sum) + " B of a message of " + std::to_string(bytes) +
+                  " B");
+    return kNoHost;
   }
-  if (bytes < kNamedBytes) return deliver_tiny(host, channel, bytes, pieces, now);
+  if (bytes < kNamedBytes) {
+    deliver_tiny(host, channel, bytes, pieces, now);
+    return kNoHost;
+  }
 
   MessageNumber number = 0;
   std::size_t have = 0;
@@ -184,8 +188,9 @@ void Checker::handle_delivery(HostId host, std::uint16_t channel, std::uint64_t 
     if (have == sizeof number) break;
   }
   if (number >= messages_.size()) {
-    return fail(now, "delivered a message with a wrong number in it (" + std::to_string(bytes) +
-                         " B, host " + std::to_string(index_of(host)) + ")");
+    fail(now, "delivered a message with a wrong number in it (" + std::to_string(bytes) +
+                  " B, host " + std::to_string(index_of(host)) + ")");
+    return kNoHost;
   }
   MessageRecord& message = messages_[number];
   if (message.sent_at == kNeverNs) fail(now, "delivered before it was sent: " + describe(number));
@@ -202,6 +207,7 @@ void Checker::handle_delivery(HostId host, std::uint16_t channel, std::uint64_t 
   } else {
     message.delivered_at = now;
   }
+  return message.from;
 }
 
 void Checker::handle_endpoint_loss(HostId host, TimeNs now) {

@@ -29,6 +29,7 @@ struct SendSpec {
   bool copy = false;
   bool unsignaled = false;
   bool one_path = false;
+  bool reply = false;  ///< to the handle by which the receiver's messages came, not to its address
   std::uint8_t pieces = 1;  ///< scatter-gather, 1..8
 };
 
@@ -65,9 +66,10 @@ class Checker {
   void handle_sent(MessageNumber number, TimeNs now);
   void handle_completion(HostId host, MessageNumber number, Errc status, std::uint64_t bytes,
                          TimeNs now);
-  /// `pieces` are the message's bytes in order.
-  void handle_delivery(HostId host, std::uint16_t channel, std::uint64_t bytes,
-                       std::span<const std::span<const std::byte>> pieces, TimeNs now);
+  /// `pieces` are the message's bytes in order. Returns who sent it, kNoHost if that cannot be
+  /// told.
+  HostId handle_delivery(HostId host, std::uint16_t channel, std::uint64_t bytes,
+                         std::span<const std::span<const std::byte>> pieces, TimeNs now);
   /// The endpoint of `host` is gone: what it had outstanding gets no completion, and what it had
   /// accepted may never have been seen by its application.
   void handle_endpoint_loss(HostId host, TimeNs now);

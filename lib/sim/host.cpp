@@ -26,7 +26,10 @@ class Host::TurnClock final : public Clock {
     if (host_.gap_in_turn_ns_ > 0 && !host_.io_->has_input()) {
       host_.charge(std::exchange(host_.gap_in_turn_ns_, 0));
     }
-    return host_.local_now();
+    const Instant now = host_.local_now();
+    if (now < host_.latest_) host_.world_.fail("time runs backwards on " + host_.name());
+    host_.latest_ = now;
+    return now;
   }
 
  private:
@@ -165,6 +168,7 @@ void Host::run_turn(TimeNs now) {
   cpu_total_ns_ += spent_ns_;
   watch_for_spin(acted || after.rx_datagrams != before.rx_datagrams ||
                  after.tx_datagrams != before.tx_datagrams);
+  next_turn_ = kNeverNs;  // what asked for a turn meanwhile did not know how long this one lasts
   plan_next_turn(worked || acted);
 }
 

@@ -159,6 +159,7 @@ class Host {
   TimeNs next_turn_ = kNeverNs;
   TimeNs next_gap_ = kNeverNs, gap_in_turn_ns_ = 0;
   TimeNs idle_since_ = 0;
+  Instant latest_{};  // that the engine was told
   std::uint32_t lives_ = 0, idle_turns_ = 0;
   std::uint64_t turns_ = 0;
   TimeNs cpu_total_ns_ = 0;

@@ -186,5 +186,43 @@ TEST_F(SimPathTest, OnePathHintKeepsToOnePath) {
   settle();
 }
 
+TEST_F(SimPathTest, ServerReachesItsClientAfterRebinding) {
+  build();
+  world().add_nat(a, 10 * kSecond);
+  warm_up();  // b knows a by its messages only
+  SendSpec answer{.to = a, .bytes = 20'000, .reply = true};
+  for (int i = 0; i < 200; ++i) world().send(b, answer);
+  world().run_for(5 * kMs);
+  world().rebind_nat(a);
+  for (int i = 0; i < 200; ++i) world().send(b, answer);
+  settle();
+  EXPECT_EQ(world().checker().succeeded(), 401U);
+}
+
+// A packet of the past, sent again from elsewhere, passes every check but must redirect nothing.
+TEST_F(SimPathTest, ReplayedPacketStealsNoReturnPath) {
+  build();
+  const HostId victim = world().add_host(fast_host());
+  const Rule& old = world().record_next({.type = PacketType::data, .from = a, .to = b}, 300);
+  start_flow(a, b, 20'000);
+  send_many(b, a, 20'000, 2000);
+  world().run_for(50 * kMs);
+  ASSERT_GT(old.recorded.size(), 100U);
+  const Rule& stolen = world().record_next({.from = b, .to = victim}, UINT64_MAX);
+  for (RecordedPacket packet : old.recorded) {
+    const std::uint16_t port = packet.source.port;
+    packet.source = world().host(victim).address();
+    packet.source.port = port;
+    world().replay(packet);
+  }
+  world().run_for(50 * kMs);
+  EXPECT_LE(stolen.hits, 16U) << "at most a few probes go to an unproven address";
+  for (const RecordedPacket& packet : stolen.recorded) {
+    const auto type = static_cast<unsigned>(packet.bytes[0]) & 15U;
+    EXPECT_NE(type, static_cast<unsigned>(PacketType::data));
+  }
+  settle();
+}
+
 }  // namespace
 }  // namespace srd::sim
