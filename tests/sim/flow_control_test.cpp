@@ -75,5 +75,46 @@ TEST_F(SimFlowControlTest, BulkBothWaysDoesNotDeadlock) {
   settle();
 }
 
+TEST_F(SimFlowControlTest, StoppedReaderStopsItsSender) {
+  build_small_pool();
+  world().host(b).app().config.releases = false;
+  start_flow(a, b, 20'000);
+  world().run_for(100 * kMs);
+  EXPECT_LE(counters(b).receive_pool_used_bytes.value(), kPool);
+  const std::uint64_t sent = counters(a).tx_bytes.value();
+  EXPECT_LT(sent, 2 * kPool) << "payload is not sent again and again";
+  EXPECT_LE(counters(b).rx_rejected_messages.value(), 20U) << "tried with growing pauses only";
+  world().run_for(500 * kMs);
+  EXPECT_LT(counters(a).tx_bytes.value() - sent, 100'000U) << "only probes while blocked";
+  EXPECT_EQ(counters(a).peers_lost.value(), 0U);
+  world().host(b).app().config.releases = true;
+  world().host(b).wake(world().now());
+  settle();
+}
+
+TEST_F(SimFlowControlTest, UnpolledReceiverStopsItsSender) {
+  build_small_pool();
+  world().host(b).app().config.reads = false;
+  start_flow(a, b, 20'000);
+  world().run_for(300 * kMs);
+  EXPECT_LE(counters(b).receive_pool_used_bytes.value(), kPool);
+  EXPECT_LT(counters(a).tx_bytes.value(), 2 * kPool);
+  world().host(b).app().config.reads = true;
+  world().host(b).wake(world().now());
+  settle();
+}
+
+TEST_F(SimFlowControlTest, HalfSpeedConsumerWastesNoBandwidth) {
+  build_small_pool();
+  world().host(b).app().config.hold_ns = 4 * kMs;  // 1 MiB per 4 ms at most: 2.1 Gb/s
+  start_flow(a, b, 20'000);
+  world().run_for(10 * kMs);
+  const double rate = goodput_bps(b, 100 * kMs);
+  EXPECT_GT(rate, 0.6e9) << "the sender aims at half of the pool";
+  EXPECT_LT(static_cast<double>(counters(a).tx_retransmits.value()),
+            0.01 * static_cast<double>(counters(a).tx_datagrams.value()));
+  settle();
+}
+
 }  // namespace
 }  // namespace srd::sim

@@ -140,5 +140,34 @@ TEST_F(SimAckTest, AcksNeverAnswerAcks) {
   settle();
 }
 
+TEST_F(SimHostTest, SocketOverflowIsNotTakenForPathFailure) {
+  HostConfig small = fast_host();
+  small.io.rx_queue_datagrams = 130;
+  build(quiet_fabric(), fast_host(), small);
+  start_flow(a, b, 64U << 10);
+  world().run_for(50 * kMs);
+  for (int i = 0; i < 20; ++i) {
+    world().suspend(b, 3 * kMs);
+    world().run_for(10 * kMs);
+  }
+  EXPECT_GT(world().host(b).io().counters().rx_host_drops, 0U);
+  EXPECT_LE(counters(a).path_rerolls.value(), 8U);
+  EXPECT_LE(counters(a).path_suspects.value(), 16U);
+  settle();
+}
+
+TEST_F(SimHostTest, RefusedDatagramsAreNeitherLossesNorAttempts) {
+  HostConfig refusing = fast_host();
+  refusing.io.refuse = 0.2;
+  build(quiet_fabric(), refusing, fast_host());
+  start_flow(a, b, 20'000);
+  world().run_for(100 * kMs);
+  EXPECT_GT(counters(a).tx_refused.value(), 100U);
+  EXPECT_LE(counters(a).tx_retransmits.value(), 5U);
+  EXPECT_LE(counters(a).path_rerolls.value(), 2U);
+  EXPECT_GT(goodput_bps(b, 50 * kMs), 2 * kPathBps);
+  settle();
+}
+
 }  // namespace
 }  // namespace srd::sim

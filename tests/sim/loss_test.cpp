@@ -157,5 +157,32 @@ TEST_F(SimLossTest, CorruptedPacketsAreDroppedAndSentAgain) {
   settle();
 }
 
+TEST_F(SimLossTest, HostGapCausesNoRetransmitStorm) {
+  HostConfig host = fast_host();
+  host.gaps = GapConfig::crowded_vm();
+  build(quiet_fabric(), host, host);
+  start_flow(a, b, 64U << 10);
+  world().run_for(500 * kMs);
+  const auto sent = static_cast<double>(counters(a).tx_datagrams.value());
+  EXPECT_LT(static_cast<double>(counters(a).tx_retransmits.value()), 0.01 * sent);
+  EXPECT_LT(counters(a).path_rerolls.value(), 32U);
+  settle();
+}
+
+TEST_F(SimLossTest, ReceiverGapIsNoLoss) {
+  build();
+  start_flow(a, b, 64U << 10);
+  world().run_for(20 * kMs);
+  const std::uint64_t rerolls = counters(a).path_rerolls.value();
+  for (int i = 0; i < 20; ++i) {
+    world().suspend(b, 8 * kMs);
+    world().run_for(12 * kMs);
+  }
+  EXPECT_LE(counters(a).tx_retransmits.value(), 100U);
+  EXPECT_LE(counters(a).path_rerolls.value() - rerolls, 4U);
+  EXPECT_GT(goodput_bps(b, 20 * kMs), 3 * kPathBps) << "the window was not cut to nothing";
+  settle();
+}
+
 }  // namespace
 }  // namespace srd::sim

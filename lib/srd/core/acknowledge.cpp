@@ -96,6 +96,7 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
   if (newest) {
     if (step > 1 && ctx.has_ack_seq) ctx.gap_order = ctx.ack_order;
     ctx.last_ack_seq = info.ack_seq;
+    ctx.latest_ack_ns = std::max(ctx.latest_ack_ns, arrival.arrived_ns);
     ctx.has_ack_seq = true;
     if (seq_diff16(info.rej_total, ctx.rej_total_seen) > 0) ctx.rej_total_seen = info.rej_total;
   }
@@ -313,6 +314,10 @@ void Core::Impl::update_limit(Index index, std::uint64_t limit_units, std::uint6
   const std::int32_t step = seq_diff(static_cast<std::uint32_t>(limit_units), known);
   if (step <= 0) return;
   ctx.limit_bytes += static_cast<std::uint64_t>(step) << wire::kLimitUnitShift;
+  // A rejected message moves the limit by its own bytes; only more room is worth another try.
+  if (ctx.limit_bytes > ctx.assigned_bytes + ctx.alone_room_bytes) {
+    ctx.alone_at_ns = ctx.alone_pause_ns = 0;
+  }
   if (ctx.limit_blocked) {
     ctx.limit_blocked = false;
     ctx.limit_probe.cancel();

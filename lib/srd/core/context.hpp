@@ -135,6 +135,8 @@ struct Context {
   std::uint64_t limit_bytes = 0;
   bool limit_blocked = false, window_limited = false;
   LateTimer limit_probe;
+  // trying a message longer than the limit allows: when next, and the room there was last time
+  std::uint64_t alone_at_ns = 0, alone_pause_ns = 0, alone_room_bytes = 0;
   PathSet paths;
   Congestion congestion;
   RttEstimator rtt;
@@ -149,7 +151,8 @@ struct Context {
   std::uint32_t gap_order = 0;   ///< order at which ACKs were last found missing
   std::uint64_t rack_tx_ns = 0;  ///< latest send time of anything acknowledged
   std::uint32_t rack_order = 0;
-  std::uint64_t reo_ns = 0;  ///< RACK reordering allowance on top of RTTmin / 4
+  std::uint64_t latest_ack_ns = 0;  ///< arrival of the newest ACK
+  std::uint64_t reo_ns = 0;         ///< RACK reordering allowance on top of RTTmin / 4
   std::uint64_t last_heard_ns = 0;
   std::uint16_t peer_dup_total = 0, peer_host_drops = 0;
   std::uint32_t own_copies = 0;  ///< deliberate copies not yet matched against dup_total

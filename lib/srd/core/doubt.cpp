@@ -65,9 +65,13 @@ void Core::Impl::on_reset(Arrival& arrival) noexcept {
         arrival.now_ns < ctx.doubt_again_ns) {
       continue;
     }
+    bool asked = ctx.next_probe_id - arrival.header.psn - 1 < kRecentProbes;
+    for (std::uint32_t s = 0; s < ctx.paths.size(); ++s) {
+      asked |= arrival.header.psn != 0 && ctx.paths[s].probe_id == arrival.header.psn;
+    }
     const bool plausible = (ctx.una != ctx.nxt && seq_less_equal(ctx.una, arrival.header.psn) &&
                             seq_less(arrival.header.psn, ctx.nxt)) ||
-                           ctx.next_probe_id - arrival.header.psn - 1 < kRecentProbes;
+                           asked;
     if (!plausible || !same_host(*arrival.datagram.source, peers_[ctx.peer].address)) continue;
     ctx.doubt_slot = arrival.header.slot;
     const Index successor = new_context(ctx.peer, true, arrival.now_ns);

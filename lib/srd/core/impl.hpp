@@ -353,8 +353,12 @@ class Core::Impl {
   Burst start_data_burst(Ctx& ctx, TxMessage& message, std::uint32_t bytes,
                          std::uint64_t now_ns) noexcept;
   [[nodiscard]] bool may_send_new(const Ctx& ctx) const noexcept;
+  void block_by_limit(Ctx& ctx, std::uint64_t now_ns) noexcept;
+  bool may_begin_alone(Ctx& ctx) noexcept;
   bool within_limit(Ctx& ctx, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void note_blocked(Ctx& ctx, std::uint64_t now_ns) noexcept;
+  static std::uint64_t probe_cookie(Index context, std::uint32_t slot) noexcept;
+  void probe_refused(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept;
   void refused(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept;
 
   // reply.cpp

@@ -123,10 +123,9 @@ void Core::Impl::detect_rack(Index index, std::uint64_t now_ns) noexcept {
       const Sent& record = sent(ctx, psn);
       const std::uint32_t next = record.next;
       if (record.tx_ns >= ctx.rack_tx_ns) break;
-      if (now_ns < record.tx_ns + wait) {
-        earliest = std::min(earliest, record.tx_ns + wait);
-        break;
-      }
+      // An ACK must tell of a time when it should have arrived. That time passed here proves
+      // nothing: the receiver may have lost its CPU. The tail probe asks.
+      if (ctx.latest_ack_ns < record.tx_ns + wait) break;
       if (!shown_missing(ctx, psn, ctx.rack_order)) break;
       counters_.losses_rack.add();
       silent |= record.generation == slot.generation && slot.last_acked_tx_ns < record.tx_ns;

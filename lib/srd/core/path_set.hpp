@@ -76,7 +76,7 @@ struct Slot {
   std::uint32_t acks_sent = 0;  ///< by it and not known to have arrived
   std::uint64_t ack_sent_ns = 0;
   std::uint64_t probe_deadline_ns = 0, next_probe_ns = 0, probe_backoff_ns = 0;
-  std::uint8_t probe_misses = 0;
+  std::uint8_t probe_misses = 0, silent_misses = 0;
   std::uint64_t blocked_until_ns = 0;
 
   // free-running statistics

@@ -15,6 +15,7 @@ namespace srd::core {
 namespace {
 constexpr std::uint32_t kInitialPaths = 4;
 constexpr std::uint64_t kProbeWaitMinNs = 1'000'000;
+constexpr std::uint32_t kSilentMisses = 3;  // about 7 ms: most naps of a host are over by then
 constexpr std::uint64_t kBackoffMaxNs = 1'000'000'000;
 constexpr std::uint64_t kAdoptCompareNs =
     60'000'000'000;  // half the wrap of wire time, with margin
@@ -153,6 +154,14 @@ void Core::Impl::slot_timers(Index index, std::uint64_t now_ns) noexcept {
     }
     if (slot.probe_id != 0 && now_ns >= slot.probe_deadline_ns) {
       slot.probe_id = 0;
+      // A peer that said nothing at all since then may have lost its CPU; that tells nothing about
+      // this way. Asked again a few times, it does.
+      if (ctx.last_heard_ns < slot.last_tx_ns && slot.silent_misses < kSilentMisses) {
+        slot.next_probe_ns =
+            now_ns + (std::max(2 * ctx.rtt.srtt_ns(), kProbeWaitMinNs) << slot.silent_misses++);
+        continue;
+      }
+      slot.silent_misses = 0;
       if (slot.probe_misses < 16) ++slot.probe_misses;
       const std::uint64_t step = std::max<std::uint64_t>(2 * ctx.rtt.srtt_ns(), kProbeWaitMinNs);
       reroll(index, i, now_ns);
@@ -206,10 +215,14 @@ void Core::Impl::explore(Index index, std::uint64_t now_ns) noexcept {
 void Core::Impl::adopt_return_path(Index index, const Arrival& arrival) noexcept {
   Ctx& ctx = contexts_[index];
   Slot& slot = ctx.paths[arrival.header.slot];
-  if (slot.path != kNoPath && slot.flow == arrival.datagram.flow) return;
-  // A packet older than the one that set the address is a late one of an earlier generation.
-  if (slot.path != kNoPath && arrival.now_ns - slot.adopted_at_ns < kAdoptCompareNs &&
-      seq_less_equal(arrival.header.tx_time, slot.adopted_tx_time)) {
+  // A packet older than the newest that came by the known address is a late one of an earlier
+  // generation, or a replay from elsewhere.
+  const bool newer = arrival.now_ns - slot.adopted_at_ns >= kAdoptCompareNs ||
+                     seq_less(slot.adopted_tx_time, arrival.header.tx_time);
+  if (slot.path != kNoPath && !newer) return;
+  if (slot.path != kNoPath && slot.flow == arrival.datagram.flow) {
+    slot.adopted_tx_time = arrival.header.tx_time;
+    slot.adopted_at_ns = arrival.now_ns;
     return;
   }
   const auto path = path_control_.open_return_path(arrival.datagram);

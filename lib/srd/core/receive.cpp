@@ -117,7 +117,7 @@ bool Core::Impl::receive_in_context(Index index, Arrival& arrival) noexcept {
   Slot& slot = ctx.paths[arrival.header.slot];
   slot.last_heard_ns = arrival.now_ns;
   ++slot.rx_datagrams;
-  if (!ctx.initiator && slot.flow != arrival.datagram.flow) adopt_return_path(index, arrival);
+  if (!ctx.initiator) adopt_return_path(index, arrival);
   touch(index);
   return dispatch(index, arrival);
 }

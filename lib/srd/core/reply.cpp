@@ -320,7 +320,8 @@ std::size_t Core::Impl::transmit_probes(Index index, std::uint64_t now_ns,
     const std::uint32_t slot = ctx.paths.freshest(tried | ctx.unheard_slots);
     if (slot == kSlotsMax || (tried >> slot & 1U) != 0) break;
     tried |= std::uint64_t{1} << slot;
-    write_probe(ctx, slot, flags, now_ns, out[n++]);
+    write_probe(ctx, slot, flags, now_ns, out[n]);
+    out[n++].cookie = probe_cookie(index, slot);
     --extra;
   }
   if (n > 0) {
@@ -334,7 +335,8 @@ std::size_t Core::Impl::transmit_probes(Index index, std::uint64_t now_ns,
     const auto slot = static_cast<std::uint32_t>(std::countr_zero(ctx.probes_pending));
     ctx.probes_pending &= ctx.probes_pending - 1;
     if (ctx.paths[slot].path == kNoPath) continue;
-    write_probe(ctx, slot, flags, now_ns, out[n++]);
+    write_probe(ctx, slot, flags, now_ns, out[n]);
+    out[n++].cookie = probe_cookie(index, slot);
   }
   while (ctx.probe_ack_count > 0 && n < out.size()) {
     PendingProbeAck& answer = ctx.probe_acks[--ctx.probe_ack_count];

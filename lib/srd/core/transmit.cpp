@@ -14,11 +14,15 @@ namespace srd::core {
 namespace {
 constexpr std::uint32_t kPsnReserve = 64;  // PSNs kept free for ABORT
 constexpr std::uint64_t kRefusedPauseNs = 100'000;
+constexpr std::uint64_t kAlonePauseMinNs = 1'000'000, kAlonePauseMaxNs = 250'000'000;
 constexpr std::uint32_t kContextQuantum =
     128;  // datagrams of one context before the next has its turn
 
-// Cookies: message index + 1 above the PSN; contexts are found through the message or the tag.
+// Cookies: message index + 1 above the PSN; contexts are found through the message or the tag,
+// probes by another tag and their slot in place of a PSN.
 constexpr std::uint64_t kContextCookie = std::uint64_t{1} << 63U;
+constexpr std::uint64_t kProbeCookie = std::uint64_t{3} << 62U;
+constexpr std::uint64_t kIndexMask = 0xfffff;
 
 std::uint64_t data_cookie(Index message, std::uint32_t generation, std::uint32_t psn) {
   return std::uint64_t{generation & 0x7ffU} << 52U | (std::uint64_t{message} + 1) << 32U | psn;
@@ -28,6 +32,10 @@ std::uint64_t context_cookie(Index context, std::uint32_t psn) {
   return kContextCookie | std::uint64_t{context} << 32U | psn;
 }
 }  // namespace
+
+std::uint64_t Core::Impl::probe_cookie(Index context, std::uint32_t slot) noexcept {
+  return kProbeCookie | std::uint64_t{context} << 32U | slot;
+}
 
 std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) noexcept {
   now_ns_ = now.ns;
@@ -484,6 +492,22 @@ void Core::Impl::abandon_current(Ctx& ctx) noexcept {
 }
 
 /// The message to cut next: the one begun, else the next in the queue if it may begin.
+/// The receiver reserves the whole message at its first segment: begun without room for all of it,
+/// it would be rejected. Alone it may begin, since a limit below its length never grows otherwise,
+/// with growing pauses until there is more room.
+bool Core::Impl::may_begin_alone(Ctx& ctx) noexcept {
+  if (ctx.una != ctx.nxt) return false;
+  if (now_ns_ < ctx.alone_at_ns) {
+    block_by_limit(ctx, now_ns_);
+    ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, ctx.alone_at_ns);
+    return false;
+  }
+  ctx.alone_pause_ns = std::clamp(2 * ctx.alone_pause_ns, kAlonePauseMinNs, kAlonePauseMaxNs);
+  ctx.alone_at_ns = now_ns_ + ctx.alone_pause_ns;
+  ctx.alone_room_bytes = ctx.limit_bytes - ctx.assigned_bytes;
+  return true;
+}
+
 Index Core::Impl::current_message(Index index) noexcept {
   Ctx& ctx = contexts_[index];
   if (ctx.current != kNone) return ctx.current;
@@ -501,10 +525,8 @@ Index Core::Impl::current_message(Index index) noexcept {
   TxMessage& message = tx_messages_[at];
   message.is_multi = message.bytes > next_segment(ctx, message);
   if (message.is_multi && ctx.open_multi >= ctx.partial_limit) return kNone;
-  // The receiver reserves the whole message at its first segment: begun without room for all of it,
-  // it would be rejected. Alone it may begin, since a limit below its length never grows otherwise.
   if (message.is_multi && ctx.assigned_bytes + message.bytes > ctx.limit_bytes &&
-      ctx.una != ctx.nxt) {
+      !may_begin_alone(ctx)) {
     return kNone;
   }
   peer.queue.remove(tx_messages_, at);
@@ -578,11 +600,15 @@ bool Core::Impl::may_send_new(const Ctx& ctx) const noexcept {
 
 bool Core::Impl::within_limit(Ctx& ctx, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   if (ctx.assigned_bytes + bytes <= ctx.limit_bytes) return true;
-  if (!ctx.limit_blocked) {
-    ctx.limit_blocked = true;
-    ctx.limit_probe.arm(now_ns, std::max<std::uint64_t>(4 * ctx.rtt.srtt_ns(), 1'000'000));
-  }
+  block_by_limit(ctx, now_ns);
   return false;
+}
+
+/// The peer is asked until it raises the limit.
+void Core::Impl::block_by_limit(Ctx& ctx, std::uint64_t now_ns) noexcept {
+  if (ctx.limit_blocked) return;
+  ctx.limit_blocked = true;
+  ctx.limit_probe.arm(now_ns, std::max<std::uint64_t>(4 * ctx.rtt.srtt_ns(), 1'000'000));
 }
 
 /// A shared table is exhausted: try again soon.
@@ -613,10 +639,15 @@ void Core::Impl::handle_tx_done(Instant now, std::span<const TxDone> done) noexc
     if (report.cookie == 0) continue;
     const auto psn = static_cast<std::uint32_t>(report.cookie);
     Index context = kNone;
+    if ((report.cookie & kProbeCookie) == kProbeCookie) {
+      context = static_cast<Index>(report.cookie >> 32U & kIndexMask);
+      if (report.status != Errc::ok) probe_refused(context, psn, now.ns);
+      continue;
+    }
     if ((report.cookie & kContextCookie) != 0) {
-      context = static_cast<Index>(report.cookie >> 32U & 0xfffffU);
+      context = static_cast<Index>(report.cookie >> 32U & kIndexMask);
     } else {
-      const Index at = static_cast<Index>(report.cookie >> 32U & 0xfffffU) - 1;
+      const Index at = static_cast<Index>(report.cookie >> 32U & kIndexMask) - 1;
       if (!tx_messages_.is_used(at) ||
           (tx_messages_.generation(at) & 0x7ffU) != (report.cookie >> 52U & 0x7ffU)) {
         continue;
@@ -634,6 +665,15 @@ void Core::Impl::handle_tx_done(Instant now, std::span<const TxDone> done) noexc
 
 /// A refused datagram was never sent: back to the front, no loss, no attempt; its slot rests a
 /// moment.
+/// It was never out: no miss of its slot.
+void Core::Impl::probe_refused(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept {
+  counters_.tx_refused.add();
+  if (!contexts_.is_used(index) || slot >= contexts_[index].paths.size()) return;
+  contexts_[index].paths[slot].probe_id = 0;
+  contexts_[index].paths[slot].next_probe_ns = now_ns + kRefusedPauseNs;
+  rearm(index);
+}
+
 void Core::Impl::refused(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept {
   counters_.tx_refused.add();
   if (index == kNone || !contexts_.is_used(index)) return;
