@@ -90,6 +90,7 @@ void Core::Impl::detect_fifo(Index index, std::uint32_t slot_index, std::uint64_
     if (lost) judge_slot_loss(index, slot_index, now_ns);
   }
   if (slot.fifo_pending || slot.in_flight_datagrams == 0) return;
+  if (slot.fifo_order == ctx.ack_order) return;  // judged already; only another ACK can tell more
   const std::uint32_t below =
       slot.acked_in_burst >= 2 && slot.acked_index > 0 ? slot.acked_index - 1U : 0U;
   if (overtaken(sent(ctx, slot.head_psn), slot.acked_burst, below)) {
