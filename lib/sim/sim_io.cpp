@@ -68,6 +68,7 @@ Result<PathId> SimIo::add_path(DestId dest, const Address& remote,
     paths_.emplace_back();
   }
   paths_[index] = {dest, remote, local_port, true};
+  ++dests_[static_cast<std::uint32_t>(dest)].paths;
   ++ports_[local_port].users;
   ++open_paths_;
   return PathId{index};
@@ -75,16 +76,15 @@ Result<PathId> SimIo::add_path(DestId dest, const Address& remote,
 
 Result<PathId> SimIo::open_path(DestId dest, std::uint32_t entropy) noexcept {
   const auto index = static_cast<std::uint32_t>(dest);
-  if (index >= dests_.size()) return Errc::not_found;
+  if (index >= dests_.size() || dests_[index].references == 0) return Errc::not_found;
   std::uint64_t state = entropy;
   const std::uint64_t port = kFirstEphemeralPort + split_mix(state) % config_.ports;
-  return add_path(dest, dests_[index], static_cast<std::uint16_t>(port));
+  return add_path(dest, dests_[index].address, static_cast<std::uint16_t>(port));
 }
 
 Result<PathId> SimIo::open_return_path(const RxDatagram& datagram) noexcept {
-  const auto dest = resolve(*datagram.source);
-  if (!dest) return dest.errc();
-  return add_path(*dest, *datagram.source, static_cast<std::uint16_t>(datagram.local));
+  const DestId dest{find_or_add_dest(*datagram.source, false)};
+  return add_path(dest, *datagram.source, static_cast<std::uint16_t>(datagram.local));
 }
 
 void SimIo::close_path(PathId path) noexcept {
@@ -94,6 +94,7 @@ void SimIo::close_path(PathId path) noexcept {
     return;
   }
   paths_[index].open = false;
+  --dests_[static_cast<std::uint32_t>(paths_[index].dest)].paths;
   Port& port = ports_[paths_[index].local_port];
   if (--port.users == 0) port.drains_until = world_.now() + kPortDrain;
   free_paths_.push_back(index);
@@ -102,15 +103,32 @@ void SimIo::close_path(PathId path) noexcept {
 
 Result<DestId> SimIo::resolve(const Address& to) noexcept {
   if (to.family != local_.family) return Errc::no_route;
-  for (std::size_t i = 0; i < dests_.size(); ++i) {
-    if (same_address(dests_[i], to)) return DestId{static_cast<std::uint32_t>(i)};
-  }
-  dests_.push_back(to);
-  return DestId{static_cast<std::uint32_t>(dests_.size() - 1)};
+  const std::uint32_t index = find_or_add_dest(to, true);
+  ++dests_[index].references;
+  return DestId{index};
 }
 
-// Destinations are few in a simulated world and paths may still name them: nothing to free.
-void SimIo::forget(DestId) noexcept {}
+// A forgotten destination lives on while paths lead to it, but is not the one that resolve() gives.
+std::uint32_t SimIo::find_or_add_dest(const Address& to, bool known_only_if_resolved) {
+  std::uint32_t free = static_cast<std::uint32_t>(dests_.size());
+  for (std::uint32_t i = 0; i < dests_.size(); ++i) {
+    const bool used = dests_[i].references > 0 || (dests_[i].paths > 0 && !known_only_if_resolved);
+    if (used && same_address(dests_[i].address, to)) return i;
+    if (dests_[i].references == 0 && dests_[i].paths == 0) free = i;
+  }
+  if (free == dests_.size()) dests_.emplace_back();
+  dests_[free] = {to, 0, 0};
+  return free;
+}
+
+void SimIo::forget(DestId dest) noexcept {
+  const auto index = static_cast<std::uint32_t>(dest);
+  if (index >= dests_.size() || dests_[index].references == 0) {
+    world_.fail("forget() of a destination that is not resolved, host " + host_.name());
+    return;
+  }
+  --dests_[index].references;
+}
 
 std::uint32_t SimIo::datagram_bytes(DestId) const noexcept {
   return config_.datagram_bytes;

@@ -95,6 +95,12 @@ class SimIo final : public PacketIo {
   [[nodiscard]] IoConfig& config() noexcept { return config_; }
 
  private:
+  struct Dest {
+    Address address{};
+    std::uint32_t references = 0;  ///< resolve() minus forget()
+    std::uint32_t paths = 0;       ///< open ones; the last frees a forgotten destination
+  };
+
   struct Path {
     DestId dest = kNoDest;
     Address remote{};
@@ -124,6 +130,7 @@ class SimIo final : public PacketIo {
     std::vector<std::byte> memory;
   };
 
+  std::uint32_t find_or_add_dest(const Address& to, bool known_only_if_resolved);
   Result<PathId> add_path(DestId dest, const Address& remote, std::uint16_t local_port) noexcept;
   [[nodiscard]] bool listens(std::uint16_t port) const noexcept;
   void enqueue(const Train& train, std::span<const Packet> packets);
@@ -146,7 +153,7 @@ class SimIo final : public PacketIo {
   std::vector<Path> paths_;
   std::deque<std::uint32_t> free_paths_;  // FIFO: a closed id rests before it is used again
   std::size_t open_paths_ = 0;
-  std::vector<Address> dests_;
+  std::vector<Dest> dests_;  // both counts 0: free
   std::map<std::uint16_t, Port> ports_;
 
   std::deque<Arrival> rx_queue_;
