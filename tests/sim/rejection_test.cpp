@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receivers that run out of memory: rejections are told reliably, nothing hangs, nothing is lost.
-#include <algorithm>
-#include <set>
+#include <map>
 #include <vector>
 
 #include "sim/support.hpp"
@@ -44,6 +43,32 @@ TEST_F(SimRejectionTest, LostNackDoesNotTurnRejectionIntoSuccess) {
   // What was reported as delivered was delivered: the pool is full, so some cannot be.
   EXPECT_LE(world().checker().succeeded(), world().checker().delivered());
   EXPECT_LT(world().checker().succeeded(), kSenders * 200);
+  world().host(b).app().config.releases = true;
+  settle();
+  EXPECT_EQ(world().checker().succeeded(), kSenders * 200);
+}
+
+// Every way back but that of the question swallows NACKs, as behind a NAT that forgot the others.
+TEST_F(SimRejectionTest, NacksAskedForComeTheWayOfTheQuestion) {
+  build_crowd(256U << 10, 64U << 10);
+  std::map<HostId, std::uint16_t> asked_from;
+  Match question{.type = PacketType::probe, .to = b};
+  question.where = [&](const PacketView& packet) {
+    wire::ProbeHeader probe;
+    if (wire::decode(packet.bytes, probe) && (probe.flags & wire::kProbeWantNack) != 0) {
+      asked_from[packet.from] = packet.source.port;
+    }
+    return false;
+  };
+  world().drop_next(question, UINT64_MAX);
+  Match other_way{.type = PacketType::nack, .from = b};
+  other_way.where = [&](const PacketView& packet) {
+    return packet.destination.port != asked_from[packet.to];
+  };
+  const Rule& lost = world().drop_next(other_way, UINT64_MAX);
+  crowd_sends(1000, 200);
+  world().run_for(50 * kMs);
+  ASSERT_GT(lost.hits, 0U);
   world().host(b).app().config.releases = true;
   settle();
   EXPECT_EQ(world().checker().succeeded(), kSenders * 200);

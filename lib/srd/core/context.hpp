@@ -191,6 +191,7 @@ struct Context {
   IndexList tombstones;
   IndexList rejections;
   std::uint32_t rejection_count = 0, rejections_to_send = 0;
+  std::uint32_t nack_slot = kSlotsMax;  ///< by which they were asked for again
   std::uint16_t rej_total = 0;
   std::uint64_t last_data_ns = 0;
   std::uint64_t active_epoch = 0;

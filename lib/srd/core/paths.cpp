@@ -277,6 +277,7 @@ void Core::Impl::on_probe(Index index, Arrival& arrival) noexcept {
   }
   confirm_rejections(ctx, probe.rej_known);
   if ((probe.flags & wire::kProbeWantNack) != 0) {
+    ctx.nack_slot = arrival.header.slot;
     for (Index at = ctx.rejections.head; at != kNone; at = rejections_[at].next) {
       if (!rejections_[at].send) ++ctx.rejections_to_send;
       rejections_[at].send = true;

@@ -264,7 +264,9 @@ std::size_t Core::Impl::transmit_nacks(Index index, std::uint64_t now_ns,
        at = rejections_[at].next) {
     Rejection& rejection = rejections_[at];
     if (!rejection.send) continue;
-    const std::uint32_t slot = control_slot(ctx, now_ns);
+    // Asked for, they go the way the question came: the usual one may have swallowed them before.
+    const bool asked = ctx.nack_slot < ctx.paths.size() && ctx.paths[ctx.nack_slot].path != kNoPath;
+    const std::uint32_t slot = asked ? ctx.nack_slot : control_slot(ctx, now_ns);
     if (slot == kSlotsMax) break;
     rejection.send = false;
     --ctx.rejections_to_send;
@@ -279,6 +281,7 @@ std::size_t Core::Impl::transmit_nacks(Index index, std::uint64_t now_ns,
     datagram.header_bytes = static_cast<std::uint8_t>(wire::encode(datagram.header, nack));
     finish_datagram(ctx, datagram);
   }
+  if (ctx.rejections_to_send == 0) ctx.nack_slot = kSlotsMax;
   return n;
 }
 
