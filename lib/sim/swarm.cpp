@@ -14,7 +14,7 @@ namespace srd::sim {
 namespace {
 
 constexpr TimeNs kHealedSpanMax = 40 * kSecond;  // everything is over so long after the faults
-constexpr std::uint64_t kBytesMax = 12U << 20;   // per run, so that a seed stays cheap
+constexpr std::uint64_t kBytesMax = 40U << 20;   // per run, so that a seed stays cheap
 constexpr std::uint32_t kGiantBytes = 16U << 20;
 
 // One run: draws, then acts. All choices come from `prng_`, in program order.
@@ -228,7 +228,7 @@ std::uint64_t SwarmRun::draw_size() {
 }
 
 void SwarmRun::draw_traffic() {
-  const std::uint64_t messages = log_between(10, 1200);
+  const std::uint64_t messages = log_between(10, 4000);
   const bool at_once = prng_.chance(0.2);
   const bool giant = !tiny_ && fabric_.link.rate_bps >= 1'000'000'000 && prng_.chance(0.03);
   std::uint64_t budget = std::min(kBytesMax, fabric_.link.rate_bps / 8 / 4);
