@@ -256,7 +256,6 @@ TEST(CoreContractTest, ClosingTellsEachOfManyPeers) {
   // Peers of which each has sent something, so that CLOSE comes with a last ACK: three datagrams
   // each.
   std::vector<std::unique_ptr<CorePair::Side>> sides;
-  Prng prng(1);
   Instant now{1'000'000};
   std::array<TxDatagram, 128> out;
   for (std::uint32_t i = 0; i < kPeers; ++i) {
