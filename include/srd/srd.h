@@ -4,10 +4,13 @@
  *
  * Returns: >= 0 success or a count; < 0 a negated error: errno where one fits, else SRD_ERR_*.
  * srd_last_error() then tells, in words, argument, value, limit and remedy.
- * Config structs start with struct_bytes = sizeof, so that they can grow; the *_INIT macros set it,
- * and 0 in any other field means "the default". Unknown flags are refused.
- * [P] = only the thread that drives the poller (any thread if the poller is SRD_POLLER_SHARED);
- * [A] = any thread. Nothing throws; only a failed internal check ends the process.
+ * Structs that may grow start with struct_bytes = sizeof, as the caller was compiled; the *_INIT
+ * macros set it. A program built with an older srd.h works with a newer library, and one built with
+ * a newer srd.h with an older library as long as it uses nothing that is new: an unknown option
+ * that is not 0 is refused, what an older library does not know it fills with 0. In a configuration
+ * 0 means "the default". Unknown flags are refused. [P] = only the thread that drives the poller
+ * (any thread if the poller is SRD_POLLER_SHARED); [A] = any thread. Nothing throws; only a failed
+ * internal check ends the process.
  *
  * A message is the unit of delivery. A success completion means that the peer's endpoint accepted
  * the message and hands it to the application there exactly once while that endpoint lives. A
@@ -87,11 +90,12 @@ enum {
 typedef struct srd_poller_config {
   size_t struct_bytes;
   uint64_t flags;
-  uint32_t spin_us; /* srd_poller_wait() polls this long before it sleeps; default 0 */
+  uint32_t spin_us;  /* srd_poller_wait() polls this long before it sleeps; default 0 */
+  uint32_t reserved; /* 0 */
 } srd_poller_config;
 
 #define SRD_POLLER_CONFIG_INIT \
-  { sizeof(srd_poller_config), 0, 0 }
+  { sizeof(srd_poller_config), 0, 0, 0 }
 
 typedef struct srd_endpoint_config {
   size_t struct_bytes;
@@ -124,11 +128,12 @@ typedef struct srd_send_options {
   size_t struct_bytes;
   uint64_t user_data; /* comes back in the completion */
   uint32_t flags;
-  uint16_t channel; /* told to the receiver; demultiplexing only, not ordered */
+  uint16_t channel;  /* told to the receiver; demultiplexing only, not ordered */
+  uint16_t reserved; /* 0 */
 } srd_send_options;
 
 #define SRD_SEND_OPTIONS_INIT \
-  { sizeof(srd_send_options), 0, 0, 0 }
+  { sizeof(srd_send_options), 0, 0, 0, 0 }
 
 /* ---- completions ---- */
 
@@ -138,7 +143,7 @@ enum {
   SRD_OP_PEER = 3     /* peer state: status 0 = up, else why it was lost; the endpoint lives on */
 };
 
-typedef struct srd_completion { /* 64 bytes, one cache line */
+typedef struct srd_completion { /* 64 bytes, one cache line; its size never changes */
   uint8_t op;
   uint8_t flags;
   uint16_t channel;
@@ -189,10 +194,14 @@ typedef struct srd_stats {
   uint64_t peers_up, peers_lost, peer_restarts;
   uint64_t rx_host_drops, tx_refused, icmp_errors;              /* from the driver */
   uint64_t receive_pool_used_bytes, peers_active, sends_active; /* now */
+  uint64_t tx_piggybacks; /* acknowledgements that rode on data */
+  uint64_t late_timers, rx_impossible_acks, rx_dropped_handshakes;
+  uint64_t gso_fallbacks, rx_starved, rx_truncated; /* from the driver */
 } srd_stats;
 
 enum { SRD_PATH_UNTRIED = 0, SRD_PATH_GOOD = 1, SRD_PATH_SUSPECT = 2, SRD_PATH_CLOSED = 3 };
 
+/* One path of a peer. Grows at its end; srd_peer_paths() is told its size. */
 typedef struct srd_path_info {
   uint32_t slot;
   uint32_t state;
@@ -273,9 +282,10 @@ SRD_API int srd_peer_resolve(srd_endpoint* endpoint, const srd_address* address,
 SRD_API int srd_peer_forget(srd_endpoint* endpoint, srd_peer peer) SRD_NOEXCEPT;
 SRD_API int srd_peer_query(const srd_endpoint* endpoint, srd_peer peer,
                            srd_peer_info* out) SRD_NOEXCEPT; /* [P] */
-/* Fills up to `capacity` entries; returns the number of paths the peer has. [P] */
+/* Fills up to `capacity` entries of `entry_bytes` = sizeof(srd_path_info) each; returns the number
+ * of paths the peer has. -ENOENT, -EINVAL. O(paths). [P] */
 SRD_API int srd_peer_paths(const srd_endpoint* endpoint, srd_peer peer, srd_path_info* out,
-                           size_t capacity) SRD_NOEXCEPT;
+                           size_t capacity, size_t entry_bytes) SRD_NOEXCEPT;
 
 /* Queues one message of up to iov_max pieces. The payload belongs to the library until the
  * completion, unless SRD_SEND_COPY. options may be NULL. 0 bytes are a valid message. -EAGAIN: the
@@ -300,8 +310,7 @@ SRD_API int srd_address_parse(const char* text, srd_address* out) SRD_NOEXCEPT;
  * [A] */
 SRD_API int srd_address_format(const srd_address* address, char* out, size_t capacity) SRD_NOEXCEPT;
 
-/* One device found on this host, or a driver that cannot work here and why. Returns the number of
- * entries; fills up to `capacity`. [A] */
+/* One device found on this host, or a driver that cannot work here and why. Grows at its end. */
 typedef struct srd_device_info {
   char device[64]; /* string for srd_context_open(), "" if not usable */
   char driver[16];
@@ -313,7 +322,9 @@ typedef struct srd_device_info {
   uint32_t datagram_bytes_max, paths_max, rx_buffer_bytes;
 } srd_device_info;
 
-SRD_API int srd_devices(srd_device_info* out, size_t capacity) SRD_NOEXCEPT;
+/* Fills up to `capacity` entries of `entry_bytes` = sizeof(srd_device_info) each; returns how many
+ * there are. -EINVAL, -ENOMEM. Opens each driver once, which takes milliseconds. Allocates. [A] */
+SRD_API int srd_devices(srd_device_info* out, size_t capacity, size_t entry_bytes) SRD_NOEXCEPT;
 
 /* Text of a status, static storage. [A] */
 SRD_API const char* srd_error_string(int status) SRD_NOEXCEPT;

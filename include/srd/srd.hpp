@@ -230,7 +230,7 @@ class Endpoint {
 
   /// As many of the peer's paths as fit into `out`; empty for an unknown peer.
   std::span<PathInfo> paths(Peer peer, std::span<PathInfo> out) const noexcept {
-    const int count = srd_peer_paths(handle(), peer, out.data(), out.size());
+    const int count = srd_peer_paths(handle(), peer, out.data(), out.size(), sizeof(PathInfo));
     const std::size_t found = count < 0 ? 0 : static_cast<std::size_t>(count);
     return out.first(found < out.size() ? found : out.size());
   }
@@ -388,9 +388,9 @@ class Context {
 
 /// The devices of this host, and drivers that cannot work here with the reason. Any thread.
 inline std::vector<DeviceInfo> devices() {
-  const int count = srd_devices(nullptr, 0);
+  const int count = srd_devices(nullptr, 0, sizeof(DeviceInfo));
   std::vector<DeviceInfo> found(count < 0 ? 0 : static_cast<std::size_t>(count));
-  const int filled = srd_devices(found.data(), found.size());
+  const int filled = srd_devices(found.data(), found.size(), sizeof(DeviceInfo));
   found.resize(filled < 0 ? 0 : std::min(found.size(), static_cast<std::size_t>(filled)));
   return found;
 }

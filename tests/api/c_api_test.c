@@ -65,10 +65,10 @@ static void check_reading(const srd_endpoint* alice, srd_peer bob, const srd_add
   CHECK(info.state == 2 && info.datagram_bytes > 0 && info.struct_bytes == sizeof info);
   CHECK(info.address.port == to_bob->port && memcmp(info.address.bytes, to_bob->bytes, 16) == 0);
   {
-    const int count = srd_peer_paths(alice, bob, paths, 64);
+    const int count = srd_peer_paths(alice, bob, paths, 64, sizeof paths[0]);
     CHECK(count >= 1 && count <= 64 && (uint32_t)count == info.paths);
     CHECK(paths[0].remote.port == to_bob->port && paths[0].local.port != 0);
-    CHECK(srd_peer_paths(alice, bob, NULL, 0) == count);
+    CHECK(srd_peer_paths(alice, bob, NULL, 0, sizeof paths[0]) == count);
   }
 }
 

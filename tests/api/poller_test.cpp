@@ -379,7 +379,7 @@ int wrong_answers_in_child(TwoEndpoints& net) {
   check(srd_peer_resolve(alice, &address, &peer));
   check(srd_peer_forget(alice, net.to_bob));
   check(srd_peer_query(alice, net.to_bob, &info));
-  check(srd_peer_paths(alice, net.to_bob, &path, 1));
+  check(srd_peer_paths(alice, net.to_bob, &path, 1, sizeof path));
   check(srd_send(alice, net.to_bob, &piece, 1, nullptr));
   check(srd_buffer_segments(alice, 1, &piece, 1));
   check(static_cast<int>(srd_buffer_copy(alice, 1, 0, &byte, 1)));

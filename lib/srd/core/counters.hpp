@@ -10,10 +10,12 @@ struct Counters {
   Counter tx_messages, tx_message_bytes, tx_failed_messages;
   Counter rx_messages, rx_message_bytes;
   Counter tx_datagrams, tx_bytes, rx_datagrams, rx_bytes;
-  Counter tx_acks, rx_acks, tx_piggybacks;
+  Counter tx_acks, rx_acks;
+  Counter tx_piggybacks;  ///< acknowledgements that rode on data
   Counter tx_retransmits, tx_spurious;
   Counter losses_fifo, losses_rack;
-  Counter tail_probes, rto_probes, late_timers;
+  Counter tail_probes, rto_probes;
+  Counter late_timers;  ///< loss timers re-armed because they were handled too late to judge
   Counter rx_duplicates, rx_ce;
   Counter rx_beyond_window, rx_bad_check, rx_malformed, rx_unknown_context, rx_no_memory;
   Counter rx_impossible_acks;     ///< acknowledged PSNs that were never sent

@@ -61,12 +61,16 @@ int srd_context_close(srd_context* context) noexcept {
   return 0;
 }
 
-int srd_devices(srd_device_info* out, std::size_t capacity) noexcept {
+int srd_devices(srd_device_info* out, std::size_t capacity, std::size_t entry_bytes) noexcept {
   constexpr const char* kFunction = "srd_devices";
   if (const int status = check_array(kFunction, "out", out, capacity); status != 0) return status;
+  if (const int status = check_size<srd_device_info>(kFunction, "entry_bytes", entry_bytes);
+      status != 0) {
+    return status;
+  }
   return without_exceptions(kFunction, [&] {
     const auto devices = list_devices();
-    std::copy_n(devices.begin(), std::min(capacity, devices.size()), out);
+    fill_array(out, entry_bytes, std::span(devices).first(std::min(capacity, devices.size())));
     return static_cast<int>(devices.size());
   });
 }

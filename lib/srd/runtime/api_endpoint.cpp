@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: endpoints and peers.
 #include <algorithm>
+#include <array>
 #include <memory>
 
+#include "srd/core/path_set.hpp"
 #include "srd/runtime/arguments.hpp"
 #include "srd/runtime/poller.hpp"
 #include "srd/srd.h"
@@ -122,14 +124,16 @@ int srd_endpoint_limits(const srd_endpoint* endpoint, srd_limits* out) noexcept 
   if (const int status = check_object(kFunction, "endpoint", endpoint); status != 0) return status;
   if (const int status = check_struct(kFunction, out); status != 0) return status;
   const core::Config& config = endpoint->config();
-  out->datagram_bytes_max = config.driver.datagram_bytes_max;
-  out->paths_max = config.limits.paths;
-  out->max_message_bytes = config.limits.max_message_bytes;
-  out->copy_bytes_max = config.limits.copy_bytes_max;
-  out->iov_max = core::kIovMax;
-  out->max_peers = config.limits.peers;
-  out->max_sends = config.limits.send_messages;
-  out->can_sleep = config.driver.can_sleep ? 1 : 0;
+  srd_limits limits = SRD_LIMITS_INIT;
+  limits.datagram_bytes_max = config.driver.datagram_bytes_max;
+  limits.paths_max = config.limits.paths;
+  limits.max_message_bytes = config.limits.max_message_bytes;
+  limits.copy_bytes_max = config.limits.copy_bytes_max;
+  limits.iov_max = core::kIovMax;
+  limits.max_peers = config.limits.peers;
+  limits.max_sends = config.limits.send_messages;
+  limits.can_sleep = config.driver.can_sleep ? 1 : 0;
+  fill_struct(out, limits);
   return 0;
 }
 
@@ -137,7 +141,9 @@ int srd_endpoint_stats(const srd_endpoint* endpoint, srd_stats* out) noexcept {
   constexpr const char* kFunction = "srd_endpoint_stats";
   if (const int status = check_object(kFunction, "endpoint", endpoint); status != 0) return status;
   if (const int status = check_struct(kFunction, out); status != 0) return status;
-  endpoint->read_stats(*out);
+  srd_stats stats{};
+  endpoint->read_stats(stats);
+  fill_struct(out, stats);
   return 0;
 }
 
@@ -180,22 +186,36 @@ int srd_peer_query(const srd_endpoint* endpoint, srd_peer peer, srd_peer_info* o
   constexpr const char* kFunction = "srd_peer_query";
   if (const int status = check_object(kFunction, "endpoint", endpoint); status != 0) return status;
   if (const int status = check_struct(kFunction, out); status != 0) return status;
-  const std::size_t bytes = out->struct_bytes;
-  const Poller::Hold hold(endpoint->poller());
-  if (!endpoint->core().peer_info(core::PeerId{peer}, *out)) return no_peer(kFunction, peer);
-  out->struct_bytes = bytes;
+  srd_peer_info info{};
+  {
+    const Poller::Hold hold(endpoint->poller());
+    if (!endpoint->core().peer_info(core::PeerId{peer}, info)) return no_peer(kFunction, peer);
+  }
+  fill_struct(out, info);
   return 0;
 }
 
 int srd_peer_paths(const srd_endpoint* endpoint, srd_peer peer, srd_path_info* out,
-                   std::size_t capacity) noexcept {
+                   std::size_t capacity, std::size_t entry_bytes) noexcept {
   constexpr const char* kFunction = "srd_peer_paths";
   if (const int status = check_object(kFunction, "endpoint", endpoint); status != 0) return status;
   if (const int status = check_array(kFunction, "out", out, capacity); status != 0) return status;
-  const Poller::Hold hold(endpoint->poller());
-  srd_peer_info info{};
-  if (!endpoint->core().peer_info(core::PeerId{peer}, info)) return no_peer(kFunction, peer);
-  return static_cast<int>(endpoint->core().path_info(core::PeerId{peer}, {out, capacity}));
+  if (const int status = check_size<srd_path_info>(kFunction, "entry_bytes", entry_bytes);
+      status != 0) {
+    return status;
+  }
+  std::array<srd_path_info, core::kSlotsMax> paths;
+  std::size_t count = 0;
+  {
+    const Poller::Hold hold(endpoint->poller());
+    srd_peer_info info{};
+    if (!endpoint->core().peer_info(core::PeerId{peer}, info)) return no_peer(kFunction, peer);
+    count = endpoint->core().path_info(core::PeerId{peer},
+                                       std::span(paths).first(std::min(capacity, paths.size())));
+  }
+  fill_array(out, entry_bytes,
+             std::span<const srd_path_info>(paths).first(std::min(capacity, count)));
+  return static_cast<int>(count);
 }
 
 }  // extern "C"

@@ -106,6 +106,7 @@ int srd_send(srd_endpoint* endpoint, srd_peer peer, const srd_iov* iov, std::siz
   srd_send_options wanted = SRD_SEND_OPTIONS_INIT;
   if (const int status = read_config(kSend, options, wanted); status != 0) return status;
   if (const int status = check_flags(kSend, wanted.flags, kSendFlags); status != 0) return status;
+  if (const int status = check_reserved(kSend, wanted.reserved); status != 0) return status;
   const bool copy = (wanted.flags & SRD_SEND_COPY) != 0;
   const LengthLimit limit = length_limit(endpoint->config().limits, copy);
   Pieces pieces;

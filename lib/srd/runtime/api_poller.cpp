@@ -55,6 +55,7 @@ int srd_poller_create(srd_context* context, const srd_poller_config* config,
   if (const int status = check_flags(kCreate, wanted.flags, SRD_POLLER_SHARED); status != 0) {
     return status;
   }
+  if (const int status = check_reserved(kCreate, wanted.reserved); status != 0) return status;
   return without_exceptions(kCreate, [&] { return create_poller(*context, wanted, out); });
 }
 

@@ -186,6 +186,13 @@ void Endpoint::read_stats(srd_stats& out) const noexcept {
   copy(out.receive_pool_used_bytes, c.receive_pool_used_bytes);
   copy(out.peers_active, c.peers_active);
   copy(out.sends_active, c.sends_active);
+  copy(out.tx_piggybacks, c.tx_piggybacks);
+  copy(out.late_timers, c.late_timers);
+  copy(out.rx_impossible_acks, c.rx_impossible_acks);
+  copy(out.rx_dropped_handshakes, c.rx_dropped_handshakes);
+  copy(out.gso_fallbacks, d.gso_fallbacks);
+  copy(out.rx_starved, d.rx_starved);
+  copy(out.rx_truncated, d.rx_truncated);
 }
 
 }  // namespace srd::runtime

@@ -59,6 +59,9 @@ void Engine::note_host_state(Instant now) noexcept {
   driver_counters_.rx_host_drops.set(counted.rx_host_drops);
   driver_counters_.tx_refused.set(counted.tx_refused);
   driver_counters_.icmp_errors.set(counted.icmp_errors);
+  driver_counters_.rx_starved.set(counted.rx_starved);
+  driver_counters_.rx_truncated.set(counted.rx_truncated);
+  driver_counters_.gso_fallbacks.set(counted.gso_fallbacks);
   core_->handle_host_state(now, counted.rx_host_drops, io_->rx_fill());
 }
 
