@@ -50,7 +50,8 @@ struct IoCounters {
 enum class Arm : std::uint8_t { armed, work_pending, unsupported };
 
 /// Opens and closes ways through the network. The only calls the protocol core makes outwards; both
-/// may cost a system call and happen on path changes only, never per datagram.
+/// may cost a system call and happen on path changes only, never per datagram; answers to
+/// strangers, one path each, are limited in rate.
 class PathControl {
  public:
   virtual ~PathControl() = default;

@@ -126,6 +126,21 @@ struct IndexList {
     head = index;
   }
 
+  /// `before` kNone: at the front.
+  template <class Table>
+  void insert_after(Table& table, Index before, Index index) noexcept {
+    if (before == kNone) {
+      push_front(table, index);
+    } else if (before == tail) {
+      push_back(table, index);
+    } else {
+      table[index].prev = before;
+      table[index].next = table[before].next;
+      table[table[before].next].prev = index;
+      table[before].next = index;
+    }
+  }
+
   template <class Table>
   void remove(Table& table, Index index) noexcept {
     auto& object = table[index];

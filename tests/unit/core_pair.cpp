@@ -3,7 +3,37 @@
 
 #include <algorithm>
 
+#include "srd/wire/check.hpp"
+
 namespace srd::core {
+
+Result<DestId> NumberedPaths::resolve(const Address& to) noexcept {
+  std::uint32_t free = static_cast<std::uint32_t>(dests_.size());
+  for (std::uint32_t i = 0; i < dests_.size(); ++i) {
+    if (dests_[i].references == 0) {
+      free = i;
+    } else if (same_address(dests_[i].address, to)) {
+      ++dests_[i].references;
+      return DestId{i};
+    }
+  }
+  if (free == dests_.size()) dests_.emplace_back();
+  dests_[free] = {to, 1};
+  return DestId{free};
+}
+
+void NumberedPaths::forget(DestId dest) noexcept {
+  Dest& known = dests_.at(static_cast<std::uint32_t>(dest));
+  if (known.references == 0) std::abort();  // forgotten more often than resolved
+  --known.references;
+}
+
+std::uint32_t NumberedPaths::references(const Address& to) const {
+  for (const Dest& dest : dests_) {
+    if (dest.references > 0 && same_address(dest.address, to)) return dest.references;
+  }
+  return 0;
+}
 
 Config CorePair::config() {
   Config config;
@@ -60,6 +90,68 @@ void CorePair::deliver(Side& to, const Packet& packet) {
   to.core->handle_datagrams(Instant{now_ns}, std::span(&datagram, 1));
 }
 
+void CorePair::note_handshake(bool to_b, const Packet& packet) {
+  wire::HelloHeader hello;
+  const bool answer = packet.type() == wire::PacketType::hello_ack;
+  if (!answer && packet.type() != wire::PacketType::hello) return;
+  if (!wire::decode(packet.bytes, hello) || hello.reject != wire::RejectCode::accepted) return;
+  if (!answer) {
+    hellos_[hello.src_ctx] = hello;
+    return;
+  }
+  wire::CommonHeader common;
+  wire::decode(packet.bytes, common);
+  const wire::HelloHeader& asked = hellos_.at(common.dst_ctx);
+  const wire::SeedSide initiator{asked.nonce, asked.incarnation};
+  const wire::SeedSide responder{hello.nonce, hello.incarnation};
+  Handshake done{asked.src_ctx,
+                 hello.src_ctx,
+                 wire::derive_seed(responder, initiator),
+                 wire::derive_seed(initiator, responder),
+                 asked.initial_psn,
+                 hello.initial_psn};
+  if (to_b) {
+    std::swap(done.id_at_a, done.id_at_b);
+    std::swap(done.seed_to_a, done.seed_to_b);
+    std::swap(done.first_psn_of_a, done.first_psn_of_b);
+  }
+  if (handshakes.empty() || handshakes.back().id_at_a != done.id_at_a ||
+      handshakes.back().seed_to_a != done.seed_to_a) {
+    handshakes.push_back(done);
+  }
+}
+
+void CorePair::seal(bool to_b, wire::CommonHeader common, Packet& packet,
+                    const std::function<void()>& write_body) {
+  using wire::PacketType;
+  const bool unseeded = common.type == PacketType::hello || common.type == PacketType::hello_ack ||
+                        common.type == PacketType::retry || common.type == PacketType::reset;
+  std::uint32_t seed = wire::kUnseeded;
+  if (!unseeded) {
+    const Handshake& context = handshakes.back();
+    common.dst_ctx = to_b ? context.id_at_b : context.id_at_a;
+    common.flags |= wire::kFlagFullCheck;
+    seed = to_b ? context.seed_to_b : context.seed_to_a;
+  }
+  if (common.tx_time == 0) common.tx_time = wire::to_wire_time(now_ns);
+  wire::encode(packet.bytes, common);
+  write_body();
+  wire::seal(packet.bytes, {}, seed);
+}
+
+CorePair::Packet CorePair::forge_ack(bool to_b, std::uint32_t cumulative, wire::AckHeader ack,
+                                     std::span<const std::uint64_t> received) {
+  wire::CommonHeader common;
+  common.type = wire::PacketType::ack;
+  common.psn = cumulative;
+  ack.bitmap_base = static_cast<std::int16_t>(-static_cast<std::int32_t>(cumulative % 64));
+  Packet packet;
+  packet.at_ns = now_ns;
+  packet.bytes.resize(wire::kAckBytes + 8 * received.size());
+  seal(to_b, common, packet, [&] { wire::encode(packet.bytes, ack, received, {}); });
+  return packet;
+}
+
 void CorePair::turn(Side& side, Side& other) {
   while (!side.inbox.empty() && side.inbox.front().at_ns <= now_ns) {
     const Packet packet = std::move(side.inbox.front());
@@ -80,6 +172,7 @@ void CorePair::turn(Side& side, Side& other) {
         packet.bytes.insert(packet.bytes.end(), piece.data, piece.data + piece.bytes);
       }
       transcript.insert(transcript.end(), packet.bytes.begin(), packet.bytes.end());
+      note_handshake(&other == &b, packet);
       if (!filter || filter(&other == &b, packet)) other.inbox.push_back(std::move(packet));
     }
   }

@@ -15,18 +15,23 @@
 
 namespace srd::core {
 
-/// Paths are numbers; each has a flow id of its own.
+/// Paths are numbers; each has a flow id of its own. Destinations are counted as drivers do.
 class NumberedPaths : public PathControl {
  public:
-  Result<PathId> open_path(DestId, std::uint32_t) noexcept override { return PathId{next_++}; }
+  Result<PathId> open_path(DestId, std::uint32_t) noexcept override {
+    if (refused > 0) {
+      --refused;
+      return Errc::no_memory;
+    }
+    return PathId{next_++};
+  }
 
   Result<PathId> open_return_path(const RxDatagram&) noexcept override { return PathId{next_++}; }
 
   void close_path(PathId) noexcept override { ++closed_; }
 
-  Result<DestId> resolve(const Address&) noexcept override { return DestId{0}; }
-
-  void forget(DestId) noexcept override {}
+  Result<DestId> resolve(const Address& to) noexcept override;
+  void forget(DestId dest) noexcept override;
 
   std::uint32_t datagram_bytes(DestId) const noexcept override { return 1472; }
 
@@ -34,8 +39,21 @@ class NumberedPaths : public PathControl {
 
   [[nodiscard]] std::uint32_t open() const { return next_ - closed_; }
 
+  [[nodiscard]] std::uint32_t opened() const { return next_; }
+
+  /// resolve() calls not undone by forget().
+  [[nodiscard]] std::uint32_t references(const Address& to) const;
+
+  std::uint32_t refused = 0;  // open_path() fails so many times
+
  private:
+  struct Dest {
+    Address address{};
+    std::uint32_t references = 0;
+  };
+
   std::uint32_t next_ = 0, closed_ = 0;
+  std::vector<Dest> dests_;
 };
 
 class CorePair {
@@ -64,6 +82,13 @@ class CorePair {
     PeerId peer = kNoPeer;
   };
 
+  /// What the two sides agreed on when they opened a context: enough to forge its packets.
+  struct Handshake {
+    std::uint32_t id_at_a = 0, id_at_b = 0;
+    std::uint32_t seed_to_a = 0, seed_to_b = 0;
+    std::uint32_t first_psn_of_a = 0, first_psn_of_b = 0;
+  };
+
   /// Called for each packet on the wire: false drops it.
   using Filter = std::function<bool(bool to_b, const Packet&)>;
 
@@ -77,14 +102,35 @@ class CorePair {
       std::uint64_t ms, const std::function<bool()>& done = [] { return false; });
   void deliver(Side& to, const Packet& packet);
 
+  /// A packet with a valid check as the other side would send it within the latest context, or
+  /// unseeded (HELLO, RESET).
+  template <class Body>
+  Packet forge(bool to_b, wire::CommonHeader common, const Body& body, std::size_t bytes) {
+    Packet packet;
+    packet.at_ns = now_ns;
+    packet.bytes.resize(bytes);
+    seal(to_b, common, packet, [&] { wire::encode(packet.bytes, body); });
+    return packet;
+  }
+
+  /// An ACK; `received` from the 64-aligned PSN at or below the cumulative ack on.
+  Packet forge_ack(bool to_b, std::uint32_t cumulative, wire::AckHeader ack,
+                   std::span<const std::uint64_t> received);
+
   Side a, b;
   Filter filter;
   std::vector<std::byte> transcript;  // all bytes on the wire, in order
+  std::vector<Handshake> handshakes;  // of contexts opened by either side, in order
   std::uint64_t now_ns = 1'000'000;
   static constexpr std::uint64_t kDelayNs = 30'000;
 
  private:
   void turn(Side& side, Side& other);
+  void note_handshake(bool to_b, const Packet& packet);
+  void seal(bool to_b, wire::CommonHeader common, Packet& packet,
+            const std::function<void()>& write_body);
+
+  std::map<std::uint32_t, wire::HelloHeader> hellos_;  // by their src_ctx
 };
 
 }  // namespace srd::core

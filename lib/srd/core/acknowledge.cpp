@@ -184,10 +184,11 @@ void Core::Impl::ack_psn(Index index, std::uint32_t psn, bool ce, std::uint64_t 
       slot.has_acked = true;
       slot.acked_burst = record.burst;
       slot.acked_index = record.burst_index;
-      slot.acked_in_burst = 1;
+      slot.acked_before = 0;
     } else if (slot.acked_burst == record.burst) {
+      slot.acked_before =
+          std::max(slot.acked_before, std::min(slot.acked_index, record.burst_index));
       slot.acked_index = std::max(slot.acked_index, record.burst_index);
-      ++slot.acked_in_burst;
     }
     if (record.attempt == 0) {
       tally.newest_tx_ns[record.slot] = std::max(tally.newest_tx_ns[record.slot], record.tx_ns);
@@ -415,10 +416,21 @@ void Core::Impl::on_nack(Index index, Arrival& arrival) noexcept {
 }
 
 Index Core::Impl::find_sent_message(const Ctx& ctx, std::uint32_t msg_id) const noexcept {
-  for (const IndexList* list : {&ctx.parked, &ctx.active}) {
-    for (Index at = list->head; at != kNone; at = tx_messages_[at].next) {
-      if (tx_messages_[at].msg_id == msg_id) return at;
+  const auto ahead = [&](Index at) { return seq_diff(tx_messages_[at].msg_id, msg_id); };
+  // Those in `active` are in the order of their ids: from the nearer end, until they have passed.
+  if (!ctx.active.empty()) {
+    const Index head = ctx.active.head, tail = ctx.active.tail;
+    if (ahead(head) <= 0 && ahead(tail) >= 0) {
+      const bool forward = -ahead(head) <= ahead(tail);
+      Index at = forward ? head : tail;
+      while (forward ? ahead(at) < 0 : ahead(at) > 0) {
+        at = forward ? tx_messages_[at].next : tx_messages_[at].prev;
+      }
+      if (ahead(at) == 0) return at;
     }
+  }
+  for (Index at = ctx.parked.head; at != kNone; at = tx_messages_[at].next) {
+    if (ahead(at) == 0) return at;
   }
   return kNone;
 }
@@ -438,40 +450,50 @@ void Core::Impl::message_rejected(Index index, Index at, const wire::NackHeader&
     ctx.active.remove(tx_messages_, at);
   }
   if (ctx.current == at) abandon_current(ctx);
-  const bool final = nack.code == wire::NackCode::too_long || nack.code == wire::NackCode::no_port;
-  if (message.is_multi) {
-    void_outstanding(index, at);
-    queue_abort(ctx, message.msg_id, !final);
-  } else if (message.unacked > 0) {
-    void_outstanding(index, at);
-  }
+  if (message.unacked > 0) void_outstanding(index, at);
   message.unacked = 0;
-  if (final) {
-    finish_message(
-        at, nack.code == wire::NackCode::too_long ? Errc::message_too_long : Errc::no_such_port);
-    return;
-  }
+  message.status = Errc::ok;
+  if (nack.code == wire::NackCode::too_long) message.status = Errc::message_too_long;
+  if (nack.code == wire::NackCode::no_port) message.status = Errc::no_such_port;
   const std::uint64_t asked = std::clamp<std::uint64_t>(std::uint64_t{nack.retry_after_us} * 1000,
                                                         kRetryAfterMinNs, kRetryAfterMaxNs);
   message.rejections = static_cast<std::uint8_t>(std::min(message.rejections + 1, 10));
   message.retry_at_ns = now_ns + (asked << (message.rejections - 1U) / 2U);
+  if (!message.is_multi) {
+    settle_rejected(ctx.peer, at);
+    return;
+  }
+  message.state = TxMessage::State::aborting;
+  ctx.aborting.push_back(tx_messages_, at);
+  queue_aborts(index, now_ns);
+}
+
+/// The peer keeps nothing of the rejected message any more: it ends, or waits to come again.
+void Core::Impl::settle_rejected(Index peer, Index at) noexcept {
+  TxMessage& message = tx_messages_[at];
+  if (message.status != Errc::ok) {
+    finish_message(at, message.status);
+    return;
+  }
   message.state = TxMessage::State::waiting;
   message.context = kNone;
   message.offset = 0;
   message.iov_at = 0;
   message.iov_offset = 0;
-  peers_[ctx.peer].waiting.push_back(tx_messages_, at);
+  wait_for_retry(peer, at);
 }
 
 /// PSNs of the message that are not acknowledged carry nothing from now on.
 void Core::Impl::void_outstanding(Index index, Index at) noexcept {
   Ctx& ctx = contexts_[index];
-  for (std::uint32_t psn = ctx.una; psn != ctx.nxt; ++psn) {
+  std::uint32_t left = tx_messages_[at].unacked;
+  for (std::uint32_t psn = ctx.una; psn != ctx.nxt && left > 0; ++psn) {
     Sent& record = sent(ctx, psn);
     if (record.kind != Sent::Kind::data || record.message != at ||
         record.state == Sent::State::acked || record.state == Sent::State::none) {
       continue;
     }
+    --left;
     record.kind = Sent::Kind::voided;
     record.message = kNone;
     // In flight ones may arrive yet; only if they do not are they sent again, as VOID.

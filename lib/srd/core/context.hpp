@@ -54,7 +54,6 @@ struct AckDuty {
 
 struct PendingProbeAck {
   wire::ProbeAckHeader body{};
-  std::uint8_t slot = 0;
   bool same_slot = false;
 };
 
@@ -126,6 +125,7 @@ struct Context {
 
   IndexList active;              ///< messages with assigned segments
   IndexList parked;              ///< acknowledged, waiting for rejections to be known
+  IndexList aborting;            ///< rejected, their ABORT has no PSN yet
   Index current = kNone;         ///< message being segmented
   std::uint32_t open_multi = 0;  ///< multi-segment messages not fully acknowledged
   std::uint32_t next_msg_id = 1;
@@ -200,10 +200,10 @@ struct Context {
   std::uint32_t silence_probes = 0;
 
   // probing and control
-  std::uint32_t next_probe_id = 1;
-  std::uint64_t probes_pending = 0;  ///< slots that owe a PROBE
-  std::array<PendingProbeAck, 32> probe_acks{};
-  std::uint32_t probe_ack_count = 0;
+  std::uint32_t next_probe_id = 1;       ///< never 0; starts at random
+  std::uint64_t probes_pending = 0;      ///< slots that owe a PROBE
+  std::uint64_t probe_acks_pending = 0;  ///< slots with a PROBE to answer, the latest of each
+  std::array<PendingProbeAck, kSlotsMax> probe_acks{};
   std::uint64_t repath_wanted = 0;  ///< responder: slots that need new entropy
   bool all_paths_open = false;
   std::uint64_t explore_due_ns = 0, explored_ns = 0;

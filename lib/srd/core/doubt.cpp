@@ -12,8 +12,6 @@
 namespace srd::core {
 
 namespace {
-constexpr double kResetsPerSecond = 1000;
-constexpr double kResetBurst = 64;
 constexpr std::uint64_t kDoubtPauseRtos = 10;
 constexpr std::uint32_t kRecentProbes = 64;
 constexpr std::uint32_t kDoubtProbes = 4;
@@ -29,12 +27,7 @@ void Core::Impl::send_reset(const Arrival& arrival) noexcept {
   const bool answerable =
       type == PacketType::data || type == PacketType::small || type == PacketType::probe;
   if (!answerable || arrival.bytes.size() < wire::kResetBytes || closing_down_) return;
-  reset_tokens_ = std::min(
-      kResetBurst, reset_tokens_ + static_cast<double>(arrival.now_ns - reset_tokens_at_ns_) *
-                                       1e-9 * kResetsPerSecond);
-  reset_tokens_at_ns_ = arrival.now_ns;
-  if (reset_tokens_ < 1) return;
-  reset_tokens_ -= 1;
+  if (!resets_.take(arrival.now_ns)) return;
   wire::ResetHeader reset;
   reset.echo_dst_ctx = arrival.header.dst_ctx;
   reset.incarnation = config_.incarnation;
@@ -181,8 +174,10 @@ void Core::Impl::on_close(Index index, Arrival& arrival) noexcept {
   if (arrival.header.type == wire::PacketType::close_ack) {
     return;  // our side was destroyed when CLOSE left; a late answer has no addressee
   }
-  // CLOSE must name what it ends exactly: the sender's next PSN is one we know, no blind guess.
-  if (seq_less(arrival.header.psn, ctx.rx.end())) {
+  // The sender's next PSN and the one it expects: what lies below or beyond is a replay or forged.
+  const std::uint32_t psn_end = ctx.rx.base() + config_.limits.window_psns;
+  if (seq_less(arrival.header.psn, ctx.rx.end()) || seq_less(psn_end, arrival.header.psn) ||
+      seq_less(close.next_psn, ctx.cumulative) || seq_less(ctx.nxt, close.next_psn)) {
     counters_.rx_malformed.add();
     return;
   }

@@ -162,9 +162,12 @@ std::uint64_t Core::Impl::hello_interval_ns(std::uint32_t tries) const noexcept 
 
 void Core::Impl::on_hello(Arrival& arrival) noexcept {
   wire::HelloHeader hello;
+  if (closing_down_) {
+    counters_.rx_dropped_handshakes.add();
+    return;
+  }
   // Shorter than its answer could be: an amplifier's packet.
-  if (closing_down_ || arrival.bytes.size() < wire::kHelloPaddedBytes ||
-      !wire::decode(arrival.bytes, hello)) {
+  if (arrival.bytes.size() < wire::kHelloPaddedBytes || !wire::decode(arrival.bytes, hello)) {
     counters_.rx_malformed.add();
     return;
   }
@@ -268,6 +271,7 @@ void Core::Impl::establish(Index index, std::uint64_t now_ns) noexcept {
 void Core::Impl::refuse_hello(const Arrival& arrival, const wire::HelloHeader& hello,
                               wire::RejectCode code) noexcept {
   counters_.rx_dropped_handshakes.add();
+  if (!hello_answers_.take(arrival.now_ns)) return;
   wire::HelloHeader answer;
   answer.reject = code;
   answer.echo_nonce = hello.nonce;
@@ -303,6 +307,7 @@ std::array<std::uint8_t, 24> Core::Impl::make_cookie(const Arrival& arrival,
 
 void Core::Impl::send_retry(const Arrival& arrival, const wire::HelloHeader& hello) noexcept {
   counters_.rx_dropped_handshakes.add();
+  if (!hello_answers_.take(arrival.now_ns)) return;
   wire::RetryHeader retry;
   retry.echo_nonce = hello.nonce;
   retry.cookie = make_cookie(arrival, hello, arrival.now_ns / kCookieEpochNs);

@@ -27,6 +27,7 @@
 
 #include "base/deadline_heap.hpp"
 #include "base/prng.hpp"
+#include "base/rate_limit.hpp"
 #include "base/slab.hpp"
 
 namespace srd::core {
@@ -152,6 +153,7 @@ class Core::Impl {
   void learn_identity(Index context, std::uint64_t now_ns) noexcept;
   void merge_peers(Index into, Index from) noexcept;
   Index new_context(Index peer, bool initiator, std::uint64_t now_ns) noexcept;
+  [[nodiscard]] std::uint32_t make_context_id(Index index) const noexcept;
   void destroy_context(Index index, Errc why, std::uint64_t now_ns) noexcept;
   void fail_started(Index index, Errc why) noexcept;
   void fail_queued(Index peer, Errc why) noexcept;
@@ -240,7 +242,7 @@ class Core::Impl {
   void message_rejected(Index index, Index message, const wire::NackHeader& nack,
                         std::uint64_t now_ns) noexcept;
   [[nodiscard]] Index find_sent_message(const Ctx& ctx, std::uint32_t msg_id) const noexcept;
-  void queue_abort(Ctx& ctx, std::uint32_t msg_id, bool requeue) noexcept;
+  void settle_rejected(Index peer, Index message) noexcept;
   void void_outstanding(Index index, Index message) noexcept;
   void on_host_drop_report(Ctx& ctx, std::uint16_t host_drops, std::uint64_t now_ns) noexcept;
   void on_dup_report(Ctx& ctx, std::uint16_t dup_total, std::uint64_t now_ns) noexcept;
@@ -307,6 +309,7 @@ class Core::Impl {
   void leave_bundle(Index message) noexcept;
   [[nodiscard]] bool has_set_up(Index peer) const noexcept;
   void free_tx_message(Index message) noexcept;
+  void wait_for_retry(Index peer, Index message) noexcept;
   bool requeue(Index peer, Index message) noexcept;
   void drop_bundle_if_dead(Index bundle) noexcept;
 
@@ -318,6 +321,7 @@ class Core::Impl {
 
   // transmit.cpp
   std::size_t transmit(Index index, std::uint64_t now_ns, std::span<TxDatagram> out) noexcept;
+  void queue_aborts(Index index, std::uint64_t now_ns) noexcept;
   std::size_t transmit_lost(Index index, std::uint64_t now_ns, std::span<TxDatagram> out) noexcept;
   std::size_t transmit_small(Index index, std::uint64_t now_ns, std::span<TxDatagram> out) noexcept;
   std::size_t transmit_data(Index index, std::uint64_t now_ns, std::span<TxDatagram> out) noexcept;
@@ -357,7 +361,9 @@ class Core::Impl {
   bool may_begin_alone(Ctx& ctx) noexcept;
   bool within_limit(Ctx& ctx, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void note_blocked(Ctx& ctx, std::uint64_t now_ns) noexcept;
-  static std::uint64_t probe_cookie(Index context, std::uint32_t slot) noexcept;
+  [[nodiscard]] std::uint64_t context_cookie(Index context, std::uint32_t psn) const noexcept;
+  [[nodiscard]] std::uint64_t probe_cookie(Index context, std::uint32_t slot) const noexcept;
+  [[nodiscard]] Index context_of(std::uint64_t cookie) const noexcept;
   void probe_refused(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept;
   void refused(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept;
 
@@ -379,7 +385,7 @@ class Core::Impl {
   void start_datagram(const Ctx& ctx, std::uint32_t slot, wire::PacketType type, std::uint8_t flags,
                       std::uint32_t psn, std::uint64_t now_ns, TxDatagram& out) noexcept;
   std::uint32_t control_slot(Ctx& ctx, std::uint64_t now_ns) noexcept;
-  std::uint32_t another_slot(const Ctx& ctx, std::uint32_t slot) const noexcept;
+  [[nodiscard]] std::uint32_t another_slot(const Ctx& ctx, std::uint32_t slot) const noexcept;
   static void acks_told(Ctx& ctx) noexcept;
   [[nodiscard]] std::uint64_t limit_units(Ctx& ctx) noexcept;
   void acknowledge_now(Index index) noexcept;
@@ -443,6 +449,8 @@ class Core::Impl {
   static constexpr std::uint32_t kReleaseRing = 4096;
 
   static constexpr std::size_t kOneShots = 64;
+  static constexpr std::uint64_t kResetBurst = 64, kResetIntervalNs = 1'000'000;
+  static constexpr std::uint64_t kHelloAnswerIntervalNs = 100'000;
 
   struct OneShot {
     PathId path = kNoPath;
@@ -459,8 +467,8 @@ class Core::Impl {
   // Copied payloads of control packets; valid until the next poll_transmit().
   std::array<std::array<std::byte, kScratchBytes>, kScratchBlocks> scratch_{};
   std::size_t scratch_used_ = 0;
-  double reset_tokens_ = 0;
-  std::uint64_t reset_tokens_at_ns_ = 0;
+  RateLimit resets_{kResetBurst, kResetIntervalNs};
+  RateLimit hello_answers_{kOneShots, kHelloAnswerIntervalNs};  // RETRY and refusals
 
   std::uint32_t half_open_ = 0;
   std::uint32_t next_serial_ = 1;

@@ -91,12 +91,10 @@ void Core::Impl::detect_fifo(Index index, std::uint32_t slot_index, std::uint64_
   }
   if (slot.fifo_pending || slot.in_flight_datagrams == 0) return;
   if (slot.fifo_order == ctx.ack_order) return;  // judged already; only another ACK can tell more
-  const std::uint32_t below =
-      slot.acked_in_burst >= 2 && slot.acked_index > 0 ? slot.acked_index - 1U : 0U;
-  if (overtaken(sent(ctx, slot.head_psn), slot.acked_burst, below)) {
+  if (overtaken(sent(ctx, slot.head_psn), slot.acked_burst, slot.acked_before)) {
     slot.fifo_pending = true;
     slot.fifo_burst = slot.acked_burst;
-    slot.fifo_index = static_cast<std::uint16_t>(below);
+    slot.fifo_index = slot.acked_before;
     slot.fifo_order = ctx.ack_order;
     slot.fifo_due_ns = now_ns + fifo_gap_ns(ctx);
   }

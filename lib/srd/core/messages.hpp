@@ -16,11 +16,12 @@ namespace srd::core {
 /// A message the application gave us, until its send_done event was polled.
 struct TxMessage {
   enum class State : std::uint8_t {
-    queued,   ///< in its peer's queue; nothing sent in this life
-    active,   ///< segments assigned to PSNs of `context`
-    parked,   ///< all acknowledged, but rejections up to `rej_needed` are not known yet
-    waiting,  ///< rejected; comes again at retry_at_ns
-    done,     ///< in the list of finished messages
+    queued,    ///< in its peer's queue; nothing sent in this life
+    active,    ///< segments assigned to PSNs of `context`
+    parked,    ///< all acknowledged, but rejections up to `rej_needed` are not known yet
+    aborting,  ///< rejected; waits for a PSN for its ABORT
+    waiting,   ///< rejected; comes again at retry_at_ns
+    done,      ///< in the list of finished messages
   };
   Index prev = kNone, next = kNone;
   State state = State::queued;

@@ -29,9 +29,9 @@ void PathSet::set_state(std::uint32_t slot, SlotState state) noexcept {
     weight_sum_ -= s.weight;
   }
   s.state = state;
-  // A slot that was open before and could not be opened again is tried again.
+  // A slot that could not be opened is tried again.
   const bool unproven = state == SlotState::untried || state == SlotState::suspect ||
-                        (state == SlotState::closed && s.rerolls > 0);
+                        (state == SlotState::closed && s.wanted);
   unproven_ = unproven ? unproven_ | bit : unproven_ & ~bit;
   if (state == SlotState::good) {
     // A slot that was in trouble, or explores, starts below the average and earns its share.
@@ -41,6 +41,11 @@ void PathSet::set_state(std::uint32_t slot, SlotState state) noexcept {
     good_ |= bit;
     weight_sum_ += s.weight;
   }
+}
+
+void PathSet::want(std::uint32_t slot) noexcept {
+  slots_[slot].wanted = true;
+  if (slots_[slot].state != SlotState::good) unproven_ |= std::uint64_t{1} << slot;
 }
 
 void PathSet::note_in_flight(std::uint32_t slot) noexcept {

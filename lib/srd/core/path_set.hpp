@@ -43,9 +43,9 @@ struct Slot {
 
   // same-path FIFO evidence (PROTOCOL.md 5.4)
   bool has_acked = false;
-  std::uint32_t acked_burst = 0;     ///< latest burst of which something was acked
-  std::uint16_t acked_index = 0;     ///< highest index in it
-  std::uint16_t acked_in_burst = 0;  ///< how many of it
+  std::uint32_t acked_burst = 0;   ///< latest burst of which something was acked
+  std::uint16_t acked_index = 0;   ///< highest index in it
+  std::uint16_t acked_before = 0;  ///< second highest: what is below has two later ones
   bool fifo_pending = false;
   std::uint32_t fifo_burst = 0;  ///< everything before this burst is overdue at fifo_due_ns
   std::uint16_t fifo_index = 0;  ///< and of this burst everything below this index
@@ -61,6 +61,7 @@ struct Slot {
   RttEstimator rtt;
   std::uint64_t queue_delay_ns = 0;  ///< latest sample above the base
   bool was_good = false;             ///< once, on whatever generation
+  bool wanted = false;               ///< the initiator opened it, or will when it can
   double weight = 1.0;               ///< share of the window, mean 1 over good slots
   std::uint64_t weight_due_ns = 0;
   double loss_ewma = 0.0, ce_ewma = 0.0;
@@ -107,13 +108,16 @@ class PathSet {
     return (good_ >> slot & 1U) != 0;
   }
 
-  /// Slots with probe deadlines: opened once and not good now.
+  /// Slots with probe deadlines: wanted or opened, and not good now.
   [[nodiscard]] std::uint64_t unproven_mask() const noexcept { return unproven_; }
 
   /// Slots with something in flight.
   [[nodiscard]] std::uint64_t busy_mask() const noexcept { return busy_; }
 
   void note_in_flight(std::uint32_t slot) noexcept;
+
+  /// A slot that shall be open and is tried again if it cannot be opened now.
+  void want(std::uint32_t slot) noexcept;
 
   /// Slot for the next burst of up to `burst_bytes`, or kSlotsMax: every good slot has its share of
   /// `window_bytes` in flight. Slots in `avoid` are taken only if nothing else is left.

@@ -28,6 +28,7 @@ constexpr double kUnevenLow = 0.5, kUnevenHigh = 1.75;
 bool Core::Impl::open_slot(Ctx& ctx, std::uint32_t index, std::uint64_t now_ns,
                            std::uint8_t answers) noexcept {
   Slot& slot = ctx.paths[index];
+  ctx.paths.want(index);
   slot.entropy = static_cast<std::uint32_t>(prng_.next());
   const auto path = path_control_.open_path(peers_[ctx.peer].dest, slot.entropy);
   if (!path) {
@@ -261,20 +262,18 @@ void Core::Impl::on_probe(Index index, Arrival& arrival) noexcept {
     counters_.rx_malformed.add();
     return;
   }
-  if (ctx.probe_ack_count < ctx.probe_acks.size()) {
-    PendingProbeAck& answer = ctx.probe_acks[ctx.probe_ack_count++];
-    answer.body = {};
-    answer.body.probe_id = probe.probe_id;
-    answer.body.opaque = probe.opaque;
-    answer.body.echo_time = arrival.header.tx_time;
-    answer.body.rx_time = wire::to_wire_time(arrival.arrived_ns);
-    answer.body.ce = arrival.datagram.ecn == Ecn::ce ? 1 : 0;
-    answer.body.echo_slot = arrival.header.slot;
-    answer.body.echo_gen_attempt =
-        static_cast<std::uint8_t>(arrival.header.generation << 4U | arrival.header.attempt);
-    answer.slot = arrival.header.slot;
-    answer.same_slot = (probe.flags & wire::kProbeSameSlot) != 0;
-  }
+  PendingProbeAck& answer = ctx.probe_acks[arrival.header.slot];
+  ctx.probe_acks_pending |= std::uint64_t{1} << (arrival.header.slot & 63U);
+  answer.body = {};
+  answer.body.probe_id = probe.probe_id;
+  answer.body.opaque = probe.opaque;
+  answer.body.echo_time = arrival.header.tx_time;
+  answer.body.rx_time = wire::to_wire_time(arrival.arrived_ns);
+  answer.body.ce = arrival.datagram.ecn == Ecn::ce ? 1 : 0;
+  answer.body.echo_slot = arrival.header.slot;
+  answer.body.echo_gen_attempt =
+      static_cast<std::uint8_t>(arrival.header.generation << 4U | arrival.header.attempt);
+  answer.same_slot = (probe.flags & wire::kProbeSameSlot) != 0;
   confirm_rejections(ctx, probe.rej_known);
   if ((probe.flags & wire::kProbeWantNack) != 0) {
     ctx.nack_slot = arrival.header.slot;

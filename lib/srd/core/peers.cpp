@@ -5,9 +5,15 @@
 
 #include "srd/core/impl.hpp"
 
+#include "base/bytes.hpp"
 #include "base/seqno.hpp"
+#include "base/siphash.hpp"
 
 namespace srd::core {
+
+namespace {
+constexpr std::uint32_t kContextSalts = (1U << 12U) - 1;
+}  // namespace
 
 // --- peers ---
 
@@ -165,7 +171,7 @@ void Core::Impl::merge_peers(Index into, Index from) noexcept {
   }
   while (!source.waiting.empty()) {
     const Index message = source.waiting.pop_front(tx_messages_);
-    target.waiting.push_back(tx_messages_, message);
+    wait_for_retry(into, message);
   }
   while (!source.bundles.empty()) {
     const Index bundle = source.bundles.pop_front(bundles_);
@@ -174,6 +180,12 @@ void Core::Impl::merge_peers(Index into, Index from) noexcept {
   target.queued_messages += source.queued_messages;
   target.backlog_bytes += source.backlog_bytes;
   target.was_up |= source.was_up;
+  // Replays of what either of them confirmed stay stale.
+  const bool same_life = target.incarnation == source.incarnation;
+  if (target.newest_serial == 0 ||
+      (same_life && seq_less(target.newest_serial, source.newest_serial))) {
+    target.newest_serial = source.newest_serial;
+  }
   if (source.state == Peer::State::up) target.state = Peer::State::up;
   source.queued_messages = 0;
   source.backlog_bytes = 0;
@@ -232,6 +244,7 @@ void Core::Impl::lose_peer(Index index, Errc why, std::uint64_t now_ns) noexcept
   Peer& peer = peers_[index];
   fail_queued(index, why);  // first: with nothing queued no context is opened in place of another
   while (peer.contexts != kNone) destroy_context(peer.contexts, why, now_ns);
+  fail_queued(index, why);  // rejected messages that came back from the contexts
   const bool was_up = peer.state == Peer::State::up;
   peer.state = Peer::State::lost;
   if (was_up) counters_.peers_lost.add();
@@ -259,6 +272,17 @@ void Core::Impl::fail_queued(Index index, Errc why) noexcept {
 
 // --- contexts ---
 
+/// Index and salt. The salt goes on by one with each life of the slot, so that an id rests for 4094
+/// others, from a start that strangers cannot guess. Never 0.
+std::uint32_t Core::Impl::make_context_id(Index index) const noexcept {
+  std::array<std::byte, 4> text{};
+  store_le<std::uint32_t>(text.data(), index);
+  const std::uint64_t start = siphash24(cookie_key_, text);
+  const std::uint64_t salt =
+      1 + (start % kContextSalts + contexts_.generation(index)) % kContextSalts;
+  return static_cast<std::uint32_t>(salt) << 20U | index << 6U;
+}
+
 Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) noexcept {
   const Index index = contexts_.take();
   if (index == kNone) return kNone;
@@ -267,11 +291,8 @@ Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) 
   ctx.peer = peer;
   ctx.peer_next = peers_[peer].contexts;
   peers_[peer].contexts = index;
-  // Index and salt: packets for an earlier life of the slot fail here or, at the latest, at the
-  // check.
-  do {
-    ctx.local_id = static_cast<std::uint32_t>(prng_.below(1U << 12U)) << 20U | index << 6U;
-  } while (ctx.local_id == 0);
+  ctx.local_id = make_context_id(index);
+  ctx.next_probe_id = static_cast<std::uint32_t>(prng_.next()) | 1U;
   ctx.last_heard_ns = now_ns;
   ctx.first_psn = ctx.una = ctx.nxt = ctx.cumulative = static_cast<std::uint32_t>(prng_.next());
   ctx.full_check = config_.full_check;
@@ -293,6 +314,8 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
   if (never_opened) --half_open_;
   if (ctx.current != kNone) abandon_current(ctx);
   fail_started(index, why == Errc::ok ? Errc::context_lost : why);
+  // Rejected ones were not delivered: with the context goes what the peer kept of them.
+  while (!ctx.aborting.empty()) settle_rejected(peer, ctx.aborting.pop_front(tx_messages_));
   for (std::uint32_t psn = ctx.una; psn != ctx.nxt; ++psn) {
     const Sent& record = sent(ctx, psn);
     if (record.kind == Sent::Kind::small && record.message != kNone &&

@@ -38,7 +38,7 @@ std::size_t Core::Impl::poll_release(std::span<BufferId> out) noexcept {
   return n;
 }
 
-// Context ids: 12 random bits, then the slab index, then 6 bits for the worker of a shared port.
+// Context ids: 12 bits of salt, then the slab index, then 6 bits for the worker of a shared port.
 Index Core::Impl::find_context(std::uint32_t id) const noexcept {
   const Index index = id >> 6U & 0x3fffU;
   if (!contexts_.is_used(index) || contexts_[index].local_id != id) return kNone;

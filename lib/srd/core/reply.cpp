@@ -51,7 +51,8 @@ std::uint32_t Core::Impl::control_slot(Ctx& ctx, std::uint64_t now_ns) noexcept 
   return best;
 }
 
-/// A slot other than `slot`, good if there is one, the one that answered last.
+/// A slot other than `slot`: one whose ACKs arrive, then a good one, then the one that answered
+/// last.
 std::uint32_t Core::Impl::another_slot(const Ctx& ctx, std::uint32_t slot) const noexcept {
   const std::uint32_t best = ctx.paths.freshest(ctx.unheard_slots | std::uint64_t{1} << slot);
   return best == kSlotsMax ? slot : best;
@@ -341,19 +342,20 @@ std::size_t Core::Impl::transmit_probes(Index index, std::uint64_t now_ns,
     write_probe(ctx, slot, flags, now_ns, out[n]);
     out[n++].cookie = probe_cookie(index, slot);
   }
-  while (ctx.probe_ack_count > 0 && n < out.size()) {
-    PendingProbeAck& answer = ctx.probe_acks[--ctx.probe_ack_count];
-    std::uint32_t slot = answer.slot;
-    if (!answer.same_slot) slot = control_slot(ctx, now_ns);
+  while (ctx.probe_acks_pending != 0 && n < out.size()) {
+    const auto asked = static_cast<std::uint32_t>(std::countr_zero(ctx.probe_acks_pending));
+    ctx.probe_acks_pending &= ctx.probe_acks_pending - 1;
+    const PendingProbeAck& answer = ctx.probe_acks[asked];
+    const std::uint32_t slot = answer.same_slot ? asked : control_slot(ctx, now_ns);
     if (slot == kSlotsMax || ctx.paths[slot].path == kNoPath) continue;
     start_datagram(ctx, slot, wire::PacketType::probe_ack, 0, 0, now_ns, out[n]);
     out[n].header_bytes = static_cast<std::uint8_t>(wire::encode(out[n].header, answer.body));
     finish_datagram(ctx, out[n]);
     ++n;
     // An address that is new to us may be the only one that still works (NAT rebinding).
-    if (slot != answer.slot && !ctx.paths.is_good(answer.slot) && n < out.size() &&
-        ctx.paths[answer.slot].path != kNoPath) {
-      copy_to_slot(ctx, out[n - 1], answer.slot, out[n]);
+    if (slot != asked && !ctx.paths.is_good(asked) && n < out.size() &&
+        ctx.paths[asked].path != kNoPath) {
+      copy_to_slot(ctx, out[n - 1], asked, out[n]);
       ++n;
     }
   }

@@ -212,12 +212,20 @@ void Core::Impl::drop_bundle_if_dead(Index index) noexcept {
 
 // --- rejected messages come again ---
 
+/// In the order of their time, so that the head has the earliest; mostly they come in order.
+void Core::Impl::wait_for_retry(Index peer, Index at) noexcept {
+  IndexList& waiting = peers_[peer].waiting;
+  Index before = waiting.tail;
+  while (before != kNone && tx_messages_[before].retry_at_ns > tx_messages_[at].retry_at_ns) {
+    before = tx_messages_[before].prev;
+  }
+  waiting.insert_after(tx_messages_, before, at);
+}
+
 void Core::Impl::wake_waiting(Index peer_index, std::uint64_t now_ns) noexcept {
   Peer& peer = peers_[peer_index];
-  for (Index at = peer.waiting.head; at != kNone;) {
-    const Index next = tx_messages_[at].next;
-    if (tx_messages_[at].retry_at_ns <= now_ns && !requeue(peer_index, at)) return;
-    at = next;
+  while (!peer.waiting.empty() && tx_messages_[peer.waiting.head].retry_at_ns <= now_ns) {
+    if (!requeue(peer_index, peer.waiting.head)) return;
   }
 }
 
@@ -242,9 +250,8 @@ bool Core::Impl::requeue(Index peer_index, Index at) noexcept {
       (bundle.first_message == kNone ? bundle.first_message
                                      : tx_messages_[bundle.last_message].bundle_next) = at;
       bundle.last_message = at;
-      message.state = TxMessage::State::waiting;
       message.retry_at_ns = now_ns_ + config_.timing.rto_min;
-      peer.waiting.push_back(tx_messages_, at);
+      settle_rejected(peer_index, at);
       return false;
     }
     --bundles_[old].live;

@@ -175,7 +175,7 @@ bool Core::Impl::set_up_timers(Index index, std::uint64_t now_ns) noexcept {
       case Context::State::open: {
         const std::uint64_t idle_since = std::max(ctx.last_heard_ns, ctx.last_tx_ns);
         const bool idle = ctx.una == ctx.nxt && ctx.active.empty() && ctx.parked.empty() &&
-                          ctx.partials == 0 && !ctx.rx.has_hole() &&
+                          ctx.aborting.empty() && ctx.partials == 0 && !ctx.rx.has_hole() &&
                           now_ns - idle_since >= config_.timing.drained_context_life;
         ctx.close_pending = idle;
         ctx.give_up_ns = idle ? UINT64_MAX : now_ns + config_.timing.drained_context_life;

@@ -19,22 +19,33 @@ constexpr std::uint32_t kContextQuantum =
     128;  // datagrams of one context before the next has its turn
 
 // Cookies: message index + 1 above the PSN; contexts are found through the message or the tag,
-// probes by another tag and their slot in place of a PSN.
+// probes by another tag and their slot in place of a PSN. Above each index some bits of its
+// generation: a late report must not meet the next owner.
 constexpr std::uint64_t kContextCookie = std::uint64_t{1} << 63U;
 constexpr std::uint64_t kProbeCookie = std::uint64_t{3} << 62U;
 constexpr std::uint64_t kIndexMask = 0xfffff;
+constexpr std::uint32_t kContextLifeMask = 0x3ff;
 
 std::uint64_t data_cookie(Index message, std::uint32_t generation, std::uint32_t psn) {
   return std::uint64_t{generation & 0x7ffU} << 52U | (std::uint64_t{message} + 1) << 32U | psn;
 }
-
-std::uint64_t context_cookie(Index context, std::uint32_t psn) {
-  return kContextCookie | std::uint64_t{context} << 32U | psn;
-}
 }  // namespace
 
-std::uint64_t Core::Impl::probe_cookie(Index context, std::uint32_t slot) noexcept {
-  return kProbeCookie | std::uint64_t{context} << 32U | slot;
+std::uint64_t Core::Impl::context_cookie(Index context, std::uint32_t psn) const noexcept {
+  const std::uint32_t life = contexts_.generation(context) & kContextLifeMask;
+  return kContextCookie | std::uint64_t{life} << 52U | std::uint64_t{context} << 32U | psn;
+}
+
+std::uint64_t Core::Impl::probe_cookie(Index context, std::uint32_t slot) const noexcept {
+  return kProbeCookie | context_cookie(context, slot);
+}
+
+/// kNone if that context has ended.
+Index Core::Impl::context_of(std::uint64_t cookie) const noexcept {
+  const auto index = static_cast<Index>(cookie >> 32U & kIndexMask);
+  const bool lives = contexts_.is_used(index) && (contexts_.generation(index) & kContextLifeMask) ==
+                                                     (cookie >> 52U & kContextLifeMask);
+  return lives ? index : kNone;
 }
 
 std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) noexcept {
@@ -92,6 +103,7 @@ std::size_t Core::Impl::transmit(Index index, std::uint64_t now_ns,
     n += transmit_acks(index, now_ns, out.subspan(n));
   }
   n += transmit_tail_probe(index, now_ns, out.subspan(n));
+  if (!ctx.aborting.empty()) queue_aborts(index, now_ns);
   n += transmit_lost(index, now_ns, out.subspan(n));
   n += transmit_small(index, now_ns, out.subspan(n));
   n += transmit_data(index, now_ns, out.subspan(n));
@@ -380,8 +392,14 @@ std::size_t Core::Impl::transmit_tail_probe(Index index, std::uint64_t now_ns,
   if (psn == ctx.nxt) return 0;
   const std::uint8_t flags = wire::kFlagAckRequest | wire::kFlagTailProbe;
   Sent& record = sent(ctx, psn);
-  const std::uint32_t slot = another_slot(ctx, record.slot);
-  if (slot == kSlotsMax) return 0;
+  std::uint32_t slot = another_slot(ctx, record.slot);
+  if (slot == kSlotsMax || !ctx.paths.is_good(slot)) slot = record.slot;
+  if (!ctx.paths.is_good(slot)) {
+    // No way is proven just now, and payload goes by proven ones only: a PROBE asks instead.
+    ctx.probe_two_slots = std::max(ctx.probe_two_slots, 1U);
+    mark_ready(index);
+    return 0;
+  }
   if (record.state == Sent::State::in_flight) {
     take_from_flight(ctx, psn);
     push_lost(ctx, psn, true);
@@ -616,19 +634,24 @@ void Core::Impl::note_blocked(Ctx& ctx, std::uint64_t now_ns) noexcept {
   ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, now_ns + kRefusedPauseNs);
 }
 
-/// ABORT takes a fresh PSN and waits in the lost list like anything that must go out.
-void Core::Impl::queue_abort(Ctx& ctx, std::uint32_t msg_id, bool requeue) noexcept {
-  if (!has_psn_room(ctx, 1) || !lease_psn(ctx)) {
-    // The receiver keeps its mark for the message until the context ends; the PSN space is full
-    // anyway.
-    return;
+/// ABORT takes a fresh PSN and waits in the lost list like anything that must go out. Without a PSN
+/// the message waits: the receiver keeps its mark until it hears of the ABORT.
+void Core::Impl::queue_aborts(Index index, std::uint64_t now_ns) noexcept {
+  Ctx& ctx = contexts_[index];
+  while (!ctx.aborting.empty() && has_psn_room(ctx, 1)) {
+    if (!lease_psn(ctx)) {
+      note_blocked(ctx, now_ns);
+      return;
+    }
+    const Index at = ctx.aborting.pop_front(tx_messages_);
+    const std::uint32_t psn = assign_psn(ctx, Sent::Kind::abort, kNone, 0);
+    Sent& record = sent(ctx, psn);
+    record.offset = tx_messages_[at].msg_id;
+    record.requeue = tx_messages_[at].status == Errc::ok;
+    record.unsent = true;
+    push_lost(ctx, psn, false);
+    settle_rejected(ctx.peer, at);
   }
-  const std::uint32_t psn = assign_psn(ctx, Sent::Kind::abort, kNone, 0);
-  Sent& record = sent(ctx, psn);
-  record.offset = msg_id;
-  record.requeue = requeue;
-  record.unsent = true;
-  push_lost(ctx, psn, false);
 }
 
 // --- what the device says ---
@@ -640,12 +663,11 @@ void Core::Impl::handle_tx_done(Instant now, std::span<const TxDone> done) noexc
     const auto psn = static_cast<std::uint32_t>(report.cookie);
     Index context = kNone;
     if ((report.cookie & kProbeCookie) == kProbeCookie) {
-      context = static_cast<Index>(report.cookie >> 32U & kIndexMask);
-      if (report.status != Errc::ok) probe_refused(context, psn, now.ns);
+      if (report.status != Errc::ok) probe_refused(context_of(report.cookie), psn, now.ns);
       continue;
     }
     if ((report.cookie & kContextCookie) != 0) {
-      context = static_cast<Index>(report.cookie >> 32U & kIndexMask);
+      context = context_of(report.cookie);
     } else {
       const Index at = static_cast<Index>(report.cookie >> 32U & kIndexMask) - 1;
       if (!tx_messages_.is_used(at) ||
@@ -663,20 +685,20 @@ void Core::Impl::handle_tx_done(Instant now, std::span<const TxDone> done) noexc
   }
 }
 
-/// A refused datagram was never sent: back to the front, no loss, no attempt; its slot rests a
-/// moment.
 /// It was never out: no miss of its slot.
 void Core::Impl::probe_refused(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept {
   counters_.tx_refused.add();
-  if (!contexts_.is_used(index) || slot >= contexts_[index].paths.size()) return;
+  if (index == kNone || slot >= contexts_[index].paths.size()) return;
   contexts_[index].paths[slot].probe_id = 0;
   contexts_[index].paths[slot].next_probe_ns = now_ns + kRefusedPauseNs;
   rearm(index);
 }
 
+/// A refused datagram was never sent: back to the front, no loss, no attempt; its slot rests a
+/// moment.
 void Core::Impl::refused(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept {
   counters_.tx_refused.add();
-  if (index == kNone || !contexts_.is_used(index)) return;
+  if (index == kNone) return;
   Ctx& ctx = contexts_[index];
   if (seq_less(psn, ctx.una) || !seq_less(psn, ctx.nxt)) return;
   Sent& record = sent(ctx, psn);
