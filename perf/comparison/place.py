@@ -59,15 +59,8 @@ class Fabric:
         return harness.machine(self.hosts.get(end, end))
 
     def allow_mptcp(self):
-        """Four subflows for each MPTCP connection from A to B: A gets three more addresses."""
-        limits = ["ip", "mptcp", "limits", "set", "subflow", MPTCP_SUBFLOWS - 1,
-                  "add_addr_accepted", MPTCP_SUBFLOWS - 1]
-        for end in self.hosts.values():
-            harness.fabric("exec", end, *limits)
-        for number in range(3, 2 + MPTCP_SUBFLOWS):
-            address = f"10.81.1.{number}"
-            harness.fabric("exec", "A", "ip", "address", "add", f"{address}/24", "dev", "hA")
-            harness.fabric("exec", "A", "ip", "mptcp", "endpoint", "add", address, "dev", "hA", "subflow")
+        """So many subflows for each MPTCP connection from A to B."""
+        harness.fabric("mptcp", MPTCP_SUBFLOWS)
 
     def mptcp_joins(self):
         """Subflows that have joined a connection at B so far."""
@@ -97,7 +90,7 @@ def wait_for_port(place, protocol, port, process, timeout_s=5.0):
     """Waits until `process` has opened that port ("tcp": listens on it) at the server's end."""
     deadline = time.monotonic() + timeout_s
     while not is_open(place, protocol, port):
-        if process.poll():
+        if not process.is_running():
             raise Failure(f"the server ended before it opened {protocol} port {port}: {process.describe()}")
         if time.monotonic() > deadline:
             raise Failure(f"{protocol} port {port} is not open after {timeout_s} s: {process.describe()}")

@@ -43,7 +43,7 @@ class Pair:
     def __enter__(self):
         with self._stack as stack:
             command = self._place.command("server", self._server_words)
-            self.server = stack.enter_context(Process(command, self._env))
+            self.server = stack.enter_context(Process(command, env=self._env))
             places.wait_for_port(self._place, self._protocol, self._port, self.server)
             self._stack = stack.pop_all()
         return self
@@ -53,7 +53,7 @@ class Pair:
 
     def start(self):
         command = self._place.command("client", self._client_words)
-        self.client = self._stack.enter_context(Process(command, self._env))
+        self.client = self._stack.enter_context(Process(command, env=self._env))
 
     def run(self, timeout_s):
         self.start()
@@ -195,11 +195,11 @@ class Tools:
         """iperf3 over one MPTCP connection; the fabric was told to allow subflows."""
         if self._mptcp is None:
             self._mptcp = tempfile.TemporaryDirectory(prefix="compare-")
-            source = places.ROOT / "perf" / "mptcp_socket.c"
-            command = [need("cc"), "-shared", "-fPIC", "-O2", "-o", f"{self._mptcp.name}/mptcp.so", source, "-ldl"]
+            need("cc")
+            command = [places.ROOT / "perf" / "mptcp_socket.sh", f"{self._mptcp.name}/mptcp.so"]
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode != 0:
-                raise Failure(f"{source} does not compile: {made.stderr}")
+                raise Failure(f"mptcp_socket.c does not compile: {made.stderr}")
         before = fabric.mptcp_joins()
         run = self.tcp_bulk(fabric, seconds, omit, env={"LD_PRELOAD": f"{self._mptcp.name}/mptcp.so"})
         # Control and data connection of iperf3 get further subflows each.

@@ -21,17 +21,10 @@ progress() { printf '[%3d s] %s' "$SECONDS" "$*"; }
 
 # ---- what runs ------------------------------------------------------------------------------------
 
-# MPTCP with four subflows: A gets three more addresses, one for each further subflow.
 prepare_mptcp() {
-  local i
   [[ -e /proc/sys/net/mptcp/enabled ]] || { echo "this kernel has no MPTCP"; return 1; }
-  cc -shared -fPIC -O2 -o "$tmp/mptcp.so" perf/mptcp_socket.c -ldl || { echo "it does not compile"; return 1; }
-  on B ip mptcp limits set subflow 3 add_addr_accepted 3 || { echo "ip mptcp failed"; return 1; }
-  on A ip mptcp limits set subflow 3 add_addr_accepted 3
-  for i in 3 4 5; do
-    on A ip addr add "10.81.1.$i/24" dev hA
-    on A ip mptcp endpoint add "10.81.1.$i" dev hA subflow
-  done
+  perf/mptcp_socket.sh "$tmp/mptcp.so" || { echo "it does not compile"; return 1; }
+  "$fabric" mptcp 4
 }
 
 # start_server TRANSPORT, start_client TRANSPORT: in the background, process numbers in $server, $client.

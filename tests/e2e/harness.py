@@ -1,29 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the end-to-end tests share: a fabric of network namespaces per test, processes on its hosts.
-
-A test file calls main(), which runs the tests inside private namespaces (tests/fabric run), so nothing
-of them is visible outside and nothing survives them. Where namespaces are refused it prints
-"SKIP: reason" and exits with 77.
-"""
+A test file calls main()."""
 import contextlib
 import ctypes
-import json
 import os
 import pathlib
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-FABRIC = str(ROOT / "tests/fabric")
-SKIPPED = 77
-INSIDE = "SRD_E2E_INSIDE"  # set for the copy of the test process that runs inside
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from isolated import FABRIC, INSIDE, ROOT, SKIPPED, main  # noqa: E402, F401  pylint: disable=wrong-import-position
+from processes import Process, libc, wait_until  # noqa: E402, F401  pylint: disable=wrong-import-position
+
 CLONE_NEWNET = 0x40000000
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 def program(variable, built):
@@ -39,18 +30,6 @@ def fabric(*arguments, env=None):
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr}")
     return done.stdout
-
-
-def wait_until(condition, what, timeout_s=10.0):
-    """Returns the first true value of condition(); fails with `what` after timeout_s."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {what}")
-        time.sleep(0.01)
 
 
 @contextlib.contextmanager
@@ -98,72 +77,6 @@ def stat():
     return rows
 
 
-class Process:
-    """A process on a host of the fabric. Its output goes to files, so that it never blocks on us."""
-
-    def __init__(self, host, arguments, name):
-        self.name = name
-        self.arguments = [str(argument) for argument in arguments]
-        self._out = tempfile.TemporaryFile("w+", encoding="utf-8")
-        self._err = tempfile.TemporaryFile("w+", encoding="utf-8")
-        self._process = subprocess.Popen([FABRIC, "exec", host, *self.arguments], stdout=self._out, stderr=self._err,
-                                         stdin=subprocess.DEVNULL, start_new_session=True)
-
-    @property
-    def pid(self):
-        return self._process.pid  # fabric exec becomes the command
-
-    @property
-    def code(self):
-        """Exit code, None while it runs, -N if signal N ended it."""
-        return self._process.poll()
-
-    @property
-    def out(self):
-        return self._read(self._out)
-
-    @property
-    def err(self):
-        return self._read(self._err)
-
-    @staticmethod
-    def _read(file):
-        return os.pread(file.fileno(), 1 << 30, 0).decode("utf-8", "replace")
-
-    def json(self):
-        """Its standard output as JSON; a failure shows what it printed."""
-        try:
-            return json.loads(self.out)
-        except json.JSONDecodeError as error:
-            raise AssertionError(f"not JSON ({error}): {self.describe()}") from None
-
-    def wait(self, timeout_s=30):
-        """Exit code; fails with its output if it is still running after timeout_s."""
-        try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running after {timeout_s} s: {self.describe()}") from None
-
-    def signal(self, number):
-        self._process.send_signal(number)
-
-    def kill(self):
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-
-    def close(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._out.close()
-        self._err.close()
-
-    def describe(self):
-        return (f"{self.name}: {' '.join(self.arguments)}\nexit code {self.code}\n"
-                f"standard output:\n{self.out[-4000:]}\nstandard error:\n{self.err[-4000:]}")
-
-
 class FabricTest(unittest.TestCase):
     """Each test method builds the fabric it wants by self.up(); it is gone after the test."""
 
@@ -175,26 +88,7 @@ class FabricTest(unittest.TestCase):
 
     def start(self, host, *arguments, name=None):
         """Starts a process on a host; it is killed at the end of the test."""
-        process = Process(host, arguments, name or pathlib.Path(str(arguments[0])).name)
+        name = name or pathlib.Path(str(arguments[0])).name
+        process = Process([FABRIC, "exec", host, *arguments], name)  # fabric exec becomes the command
         self.addCleanup(process.close)
         return process
-
-
-def main():
-    """Entry of a test file: arguments are those of unittest (names of tests)."""
-    if INSIDE not in os.environ:
-        check = subprocess.run([FABRIC, "check"], capture_output=True, text=True, check=False)
-        if check.returncode == SKIPPED:
-            print(f"SKIP: {check.stderr.strip()}")
-            sys.exit(SKIPPED)
-        if check.returncode != 0:
-            sys.exit(f"fabric check exited with {check.returncode}: {check.stderr}")
-        os.environ[INSIDE] = str(os.getuid())
-        command = [FABRIC, "run", "--", sys.executable, *sys.argv]
-        os.execv(command[0], command)
-    result = unittest.main(module="__main__", exit=False, verbosity=2).result
-    for test, reason in result.skipped:
-        print(f"SKIP: {reason} ({test.id()})")
-    if result.testsRun == 0 or not result.wasSuccessful():
-        sys.exit(1)
-    sys.exit(SKIPPED if len(result.skipped) == result.testsRun else 0)

@@ -14,23 +14,23 @@ class Faults(tools.ToolTest):
     def test_no_server(self):
         port = tools.free_port()
         client = self.start(tools.PERF, "-c", "127.0.0.1", "-p", port, "--connect-timeout", "1000")
-        self.assertEqual(client.wait(), 1)
-        text = client.stderr()
+        self.assertEqual(client.wait(tools.TIMEOUT_S), 1)
+        text = client.err
         for part in ("127.0.0.1", str(port), "tries", f"srd-perf -s -p {port}", "firewalls", "address"):
             self.assertIn(part, text)
 
     def test_no_server_as_json(self):
         client = self.start(tools.PERF, "-c", "127.0.0.1", "-p", tools.free_port(), "-J",
                             "--connect-timeout", "500")
-        self.assertEqual(client.wait(), 1)
-        report = json.loads(client.stdout())
+        self.assertEqual(client.wait(tools.TIMEOUT_S), 1)
+        report = client.json()
         self.assertIn("no answer from 127.0.0.1", report["error"])
         self.assertEqual(report["end"], {})
 
     def test_unknown_host(self):
         client = self.start(tools.PERF, "-c", "no-such-host.invalid", "-J")
-        self.assertEqual(client.wait(), 1)
-        self.assertIn("no-such-host.invalid", json.loads(client.stdout())["error"])
+        self.assertEqual(client.wait(tools.TIMEOUT_S), 1)
+        self.assertIn("no-such-host.invalid", client.json()["error"])
 
     def test_usage_errors_exit_with_2(self):
         for options in ([], ["-s", "-c", "h"], ["-c", "h", "-P", "0"], ["--nonsense"]):
@@ -46,14 +46,14 @@ class Faults(tools.ToolTest):
     def test_port_in_use(self):
         server = self.server()
         second = self.start(tools.PERF, "-s", "-p", server.port)
-        self.assertEqual(second.wait(), 1)
-        self.assertIn(str(server.port), second.stderr())
+        self.assertEqual(second.wait(tools.TIMEOUT_S), 1)
+        self.assertIn(str(server.port), second.err)
 
     def test_unknown_device(self):
         client = self.start(tools.PERF, "-c", "127.0.0.1", "--device", "carrier-pigeon:")
-        self.assertEqual(client.wait(), 1)
-        self.assertIn("carrier-pigeon", client.stderr())
-        self.assertIn("srd-info", client.stderr())
+        self.assertEqual(client.wait(tools.TIMEOUT_S), 1)
+        self.assertIn("carrier-pigeon", client.err)
+        self.assertIn("srd-info", client.err)
 
     def test_interrupted_client_reports_what_it_has(self):
         for number, name in ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP")):
@@ -61,13 +61,13 @@ class Faults(tools.ToolTest):
             client = self.client(server, "-t", "30", "-i", "0.2", "-J")
             time.sleep(1)
             client.signal(number)
-            self.assertEqual(client.wait(10), 0, client.stderr())
-            report = json.loads(client.stdout())
+            self.assertEqual(client.wait(10), 0, client.err)
+            report = client.json()
             self.assertIn(name, report["error"])
             self.assertGreaterEqual(len(report["intervals"]), 2)
             self.assert_moved(report)
             server.wait(10)
-            self.assertGreater(json.loads(server.stdout())["end"]["sum_received"]["bytes"], 0)
+            self.assertGreater(server.json()["end"]["sum_received"]["bytes"], 0)
 
     def test_interrupt_while_connecting(self):
         client = self.start(tools.PERF, "-c", "127.0.0.1", "-p", tools.free_port(), "-J",
@@ -75,7 +75,7 @@ class Faults(tools.ToolTest):
         time.sleep(0.5)
         client.signal(signal.SIGINT)
         self.assertEqual(client.wait(5), 0)
-        self.assertIn("interrupt", json.loads(client.stdout())["error"])
+        self.assertIn("interrupt", client.json()["error"])
 
     def test_interrupted_server_reports_and_its_client_hears_of_it(self):
         server = self.server("-J")
@@ -83,11 +83,11 @@ class Faults(tools.ToolTest):
         time.sleep(1)
         server.signal(signal.SIGTERM)
         self.assertEqual(server.wait(10), 0)
-        report = json.loads(server.stdout())
+        report = server.json()
         self.assertIn("SIGTERM", report["error"])
         self.assertGreater(report["end"]["sum_received"]["bytes"], 0)
         self.assertEqual(client.wait(15), 1)
-        report = json.loads(client.stdout())
+        report = client.json()
         self.assertTrue(report["error"])
         self.assertGreater(report["end"]["sum_sent"]["bytes"], 0)
 
@@ -104,7 +104,7 @@ class Faults(tools.ToolTest):
             time.sleep(1)
             server.signal(signal.SIGKILL)
             self.assertEqual(client.wait(20), 1, options)
-            report = json.loads(client.stdout())
+            report = client.json()
             self.assertTrue(report["error"])
             self.assertEqual(report["start"]["connected"][0]["remote_port"], server.port)
             self.assertGreater(len(report["intervals"]), 0)
@@ -116,9 +116,9 @@ class Faults(tools.ToolTest):
             other = self.client(server, "-t", "4", "-b", "8M", "-l", "8K", "--verify", "-J")
             time.sleep(1)
             victim.signal(signal.SIGKILL)
-            self.assertEqual(other.wait(), 0, other.stdout() + other.stderr())
+            self.assertEqual(other.wait(tools.TIMEOUT_S), 0, other.describe())
             self.run_client(server, "-t", "0.3")
-            tools.wait_until(lambda: "lost the client" in server.stderr(), "the server notices", 10)
+            tools.wait_until(lambda: "lost the client" in server.err, "the server notices", 10)
             self.assertTrue(server.is_running())
 
     def test_a_one_off_server_ends_when_its_client_dies(self):
@@ -127,7 +127,7 @@ class Faults(tools.ToolTest):
         time.sleep(1)
         victim.signal(signal.SIGKILL)
         self.assertEqual(server.wait(20), 1)
-        self.assertIn("lost the client", server.stderr())
+        self.assertIn("lost the client", server.err)
 
     def test_a_stopped_receiver_goes_on(self):
         server = self.server()
@@ -136,7 +136,7 @@ class Faults(tools.ToolTest):
         server.signal(signal.SIGSTOP)
         time.sleep(1)
         server.signal(signal.SIGCONT)
-        self.assertEqual(client.wait(), 0, client.stdout() + client.stderr())
+        self.assertEqual(client.wait(tools.TIMEOUT_S), 0, client.describe())
 
     def test_strange_messages_do_not_disturb_a_server(self):
         server = self.server()

@@ -29,8 +29,8 @@ class Throughput(tools.ToolTest):
     def test_server_prints_each_test(self):
         server = self.server("-1")
         self.run_client(server, "-t", "0.5")
-        self.assertEqual(server.wait(), 0)
-        text = server.stdout()
+        self.assertEqual(server.wait(tools.TIMEOUT_S), 0)
+        text = server.out
         self.assertIn(f"Server listening on {server.port}", text)
         self.assertRegex(text, r"Accepted connection from 127\.0\.0\.1, port \d+")
         self.assertRegex(text, r"receiver")
@@ -110,8 +110,8 @@ class Throughput(tools.ToolTest):
         clients = [self.client(server, "-t", "1.5", "-b", "20M", "-l", "16K", "-J") for _ in range(8)]
         reports = []
         for client in clients:
-            self.assertEqual(client.wait(), 0, client.stdout() + client.stderr())
-            reports.append(json.loads(client.stdout()))
+            self.assertEqual(client.wait(tools.TIMEOUT_S), 0, client.describe())
+            reports.append(client.json())
         begins = [report["start"]["timestamp"]["timesecs"] for report in reports]
         self.assertLessEqual(max(begins) - min(begins), 2)
         for report in reports:
@@ -124,10 +124,10 @@ class Throughput(tools.ToolTest):
         first = self.client(server, "-t", "3")
         time.sleep(0.5)
         second = self.client(server, "-t", "0.5")
-        self.assertEqual(second.wait(), 1)
-        self.assertIn("one client only", second.stderr())
-        self.assertEqual(first.wait(), 0, first.stderr())
-        self.assertEqual(server.wait(), 0)
+        self.assertEqual(second.wait(tools.TIMEOUT_S), 1)
+        self.assertIn("one client only", second.err)
+        self.assertEqual(first.wait(tools.TIMEOUT_S), 0, first.err)
+        self.assertEqual(server.wait(tools.TIMEOUT_S), 0)
 
     def test_bins_hold_what_was_received(self):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -143,8 +143,8 @@ class Throughput(tools.ToolTest):
     def test_a_server_logs_bins_by_itself(self):
         server = self.server("-1", "-J", "--bins-ms", "5")
         self.run_client(server, "-t", "0.3")
-        self.assertEqual(server.wait(), 0)
-        self.assertEqual(json.loads(server.stdout())["srd"]["bins"]["bin_ms"], 5)
+        self.assertEqual(server.wait(tools.TIMEOUT_S), 0)
+        self.assertEqual(server.json()["srd"]["bins"]["bin_ms"], 5)
 
     def test_paths_are_as_many_as_asked_for(self):
         report = self.run_json(self.server(), "-t", "0.5", "--paths", "4")
@@ -228,8 +228,8 @@ class Latency(tools.ToolTest):
         server.signal(signal.SIGSTOP)
         time.sleep(0.5)
         server.signal(signal.SIGCONT)
-        self.assertEqual(client.wait(), 0, client.stderr())
-        latency = json.loads(client.stdout())["srd"]["latency_us"]
+        self.assertEqual(client.wait(tools.TIMEOUT_S), 0, client.err)
+        latency = client.json()["srd"]["latency_us"]
         self.assertAlmostEqual(latency["count"], 2000, delta=20)
         self.assertGreater(latency["max"], 450_000)
         self.assertGreater(latency["p90"], 150_000)

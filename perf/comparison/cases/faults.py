@@ -126,7 +126,7 @@ def run_cycles(session, fabric, cycles, client):
             fabric.knob("heal", path)
             faults.append(Fault(path, carried > IN_USE * PATH_BYTES_PER_S / 10, begin_ns, last_ns, uncertainty_ns,
                                 healed_ns))
-            if client.poll():
+            if not client.is_running():
                 raise Failure(f"it ended while paths died: {client.describe()}")
             session.progress(f"path {path} died and was healed, cycle {cycle + 1} of {cycles}")
     return faults
