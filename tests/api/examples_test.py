@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an example echo server and asks it with the example client; the server must end cleanly on
+"""Runs an example echo server and asks it with a client; the server must end cleanly on
 SIGTERM. Usage: examples_test.py SERVER CLIENT"""
 import select
 import subprocess
