@@ -9,25 +9,27 @@ from perf_tool import PerfTest, marked_datagrams, received_rate, sum_of, traffic
 
 PATH_RATE = "200mbit"  # four of them leave room on a small machine, so that paths are what limits
 PATH_BYTES_PER_S = 200e6 / 8
+FILLED = 0.9  # of the paths' rate; a flow that carries less lacked the CPU time, and need not be even
 
 
 class AllPaths(PerfTest):
     def check_even(self, direction, *options, family=4):
-        """Three flows at most, each with new ports: on a busy machine one flow may lack the CPU time to fill four
-        paths, and what does not fill them need not be even. Spraying blindly gets there in one flow of hundreds."""
+        """One flow of 5 s. It says nothing if it did not fill the paths because this machine was too busy: only
+        then another one is tried."""
         self.up(4, PATH_RATE)
         self.server()
-        tries = []
+        unfilled = []
         for _ in range(3):
             client = self.client("-t", 8, *options, target=harness.address("B", family))
             self.flowing(direction)
             time.sleep(1)
             shares = traffic(direction, 5)
             self.finish(client)
-            tries.append(shares)
-            if sum(shares) > 5 * 2 * PATH_BYTES_PER_S and max(shares) - min(shares) < 0.10 * max(shares):
+            if sum(shares) > 5 * FILLED * 4 * PATH_BYTES_PER_S:
+                self.assertLess(max(shares) - min(shares), 0.10 * max(shares), f"bytes per path: {shares}")
                 return
-        self.fail(f"bytes per path and flow are more than 10 % apart: {tries}")
+            unfilled.append(shares)
+        self.fail(f"three flows did not fill the paths, bytes per path: {unfilled}")
 
     def test_all_paths_carry_the_same(self):
         self.check_even("ab")
