@@ -11,6 +11,7 @@
 #include "srd/srd.hpp"
 
 #include "common/failure.hpp"
+#include "common/version.hpp"
 #include "srd_info/report.hpp"
 
 namespace {
@@ -51,11 +52,7 @@ int run(int argc, char** argv) {
     return apps::kExitSuccess;
   }
   if (version) {
-    const std::uint32_t number = srd_version();
-    std::fputs(fmt::format("srd-info {}.{}.{} (OpenSRD)\n", number >> 16 & 0xff, number >> 8 & 0xff,
-                           number & 0xff)
-                   .c_str(),
-               stdout);
+    std::fputs(fmt::format("srd-info {} (OpenSRD)\n", apps::version_text()).c_str(), stdout);
     return apps::kExitSuccess;
   }
   const auto devices = srd::devices();

@@ -10,6 +10,8 @@
 
 #include "srd/srd.h"
 
+#include "common/version.hpp"
+
 namespace info {
 namespace {
 
@@ -25,11 +27,6 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-std::string version_text() {
-  const std::uint32_t version = srd_version();
-  return fmt::format("{}.{}.{}", version >> 16 & 0xff, version >> 8 & 0xff, version & 0xff);
-}
-
 }  // namespace
 
 bool any_usable(std::span<const srd_device_info> devices) noexcept {
@@ -38,7 +35,7 @@ bool any_usable(std::span<const srd_device_info> devices) noexcept {
 }
 
 std::string text_report(std::span<const srd_device_info> devices) {
-  std::string out = fmt::format("OpenSRD {}\n\n", version_text());
+  std::string out = fmt::format("OpenSRD {}\n\n", apps::version_text());
   if (devices.empty()) return out + "No drivers in this build.\n";
   out += fmt::format("{:<8} {:<7} {:<20} {:>14} {:>9} {:>17}\n", "Driver", "Usable", "Device",
                      "Datagram bytes", "Paths max", "Receive buffer");
@@ -67,7 +64,7 @@ std::string text_report(std::span<const srd_device_info> devices) {
 
 nlohmann::ordered_json json_report(std::span<const srd_device_info> devices) {
   nlohmann::ordered_json out;
-  out["version"] = version_text();
+  out["version"] = apps::version_text();
   out["devices"] = nlohmann::ordered_json::array();
   for (const srd_device_info& device : devices) {
     nlohmann::ordered_json entry;

@@ -2,16 +2,12 @@
 // The texts of --help and --version. man/srd-perf.1 says the same at length.
 #include "srd_perf/help.hpp"
 
-#include <fmt/format.h>
-
-#include "srd/srd.h"
+#include "common/version.hpp"
 
 namespace perf {
 
 std::string program_version() {
-  const std::uint32_t version = srd_version();
-  return fmt::format("srd-perf {}.{}.{}", version >> 16 & 0xff, version >> 8 & 0xff,
-                     version & 0xff);
+  return "srd-perf " + apps::version_text();
 }
 
 std::string version_text() {
@@ -45,7 +41,7 @@ Server:
   -1, --one-off             end after one client
 Client:
   -c, --client HOST         run as client of the server at HOST
-  -t, --time #              seconds to send (default 10)
+  -t, --time #              seconds to send (default 10; 0: until Ctrl-C)
   -n, --bytes #[KMG]        bytes to send, instead of -t
   -l, --length #[KMG]       bytes of one message (default 128K)
   -P, --parallel #          streams, all in the same flow (default 1)

@@ -135,8 +135,8 @@ void convert_client(const CLI::App& app, const RawOptions& raw, Options& options
   }
   options.client_port = convert_port("--cport", raw.client_port, 0);
   if (options.connect_timeout_ms == 0) usage_error("--connect-timeout must be at least 1 ms");
-  // The server checks again against its own limits; here only what can be known at once.
-  if (std::string text = validate_parameters(parameters, UINT32_MAX); !text.empty()) {
+  // Client and server check again against their endpoints; here only what can be known at once.
+  if (std::string text = validate_parameters(parameters, kNoMessageLimit); !text.empty()) {
     usage_error(text);
   }
 }

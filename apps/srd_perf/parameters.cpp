@@ -10,6 +10,7 @@ namespace {
 std::string check_size(const char* option, std::uint64_t bytes, std::uint64_t least,
                        std::uint64_t most) {
   if (bytes >= least && bytes <= most) return {};
+  if (most == kNoMessageLimit) return fmt::format("{} {} is below {} bytes", option, bytes, least);
   return fmt::format("{} {} is outside {} to {} bytes", option, bytes, least, most);
 }
 
@@ -46,9 +47,6 @@ std::string validate_parameters(const Parameters& p, std::uint64_t message_bytes
   }
   if (!(p.duration_s >= 0 && p.duration_s <= 86400 * 30)) {
     return fmt::format("seconds (-t) {} are outside 0 to 2592000", p.duration_s);
-  }
-  if (p.duration_s == 0 && p.total_bytes == 0) {
-    return "a test needs an end: give -t SECONDS or -n BYTES";
   }
   if (p.bins_ms > 1000) return fmt::format("--bins-ms {} is outside 1 to 1000", p.bins_ms);
   if (p.is_latency()) return validate_latency(p, message_bytes_max);

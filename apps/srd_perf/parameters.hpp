@@ -20,9 +20,9 @@ struct Parameters {
   std::uint32_t streams = 1;  ///< in each direction
   std::uint64_t message_bytes = 128U << 10;
   std::uint64_t window_bytes = 8U << 20;  ///< outstanding per stream
-  double duration_s = 10;                 ///< 0: until `total_bytes`
+  double duration_s = 10;                 ///< 0: until `total_bytes`, or until somebody ends it
   double omit_s = 0;
-  std::uint64_t total_bytes = 0;      ///< of all streams of one direction; 0: until `duration_s`
+  std::uint64_t total_bytes = 0;      ///< of all streams of one direction; 0: any number
   std::uint64_t rate_bits_per_s = 0;  ///< per stream; 0: no limit
   bool verify = false;
   std::uint64_t request_bytes = 64;   ///< latency modes
@@ -43,6 +43,9 @@ struct Parameters {
 inline constexpr std::uint32_t kStreamsMax = 128;
 /// Messages of this size and more carry their number, which --verify and --latency need.
 inline constexpr std::uint64_t kNumberBytes = 8;
+
+/// For validate_parameters() before there is an endpoint.
+inline constexpr std::uint64_t kNoMessageLimit = UINT64_MAX;
 
 /// "" if a test with these values can run on an endpoint that takes messages of
 /// `message_bytes_max`; else what is wrong and what to do about it.

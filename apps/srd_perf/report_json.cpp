@@ -14,18 +14,6 @@
 namespace perf {
 namespace {
 
-double bits_per_second(std::uint64_t bytes, double seconds) {
-  return seconds > 0 ? static_cast<double>(bytes) * 8 / seconds : 0;
-}
-
-const StreamResult* find_stream(const std::optional<SideResults>& side, std::uint32_t stream) {
-  if (!side) return nullptr;
-  const auto found =
-      std::find_if(side->streams.begin(), side->streams.end(),
-                   [&](const StreamResult& result) { return result.stream == stream; });
-  return found == side->streams.end() ? nullptr : &*found;
-}
-
 Json base_start() {
   Json start;
   start["connected"] = Json::array();

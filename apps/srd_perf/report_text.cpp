@@ -28,20 +28,8 @@ std::string role_text(const TestInfo& info, bool sender) {
   return fmt::format("[{}X-{}]", sender ? 'T' : 'R', info.is_client ? 'C' : 'S');
 }
 
-double bits_per_second(std::uint64_t bytes, double seconds) {
-  return seconds > 0 ? static_cast<double>(bytes) * 8 / seconds : 0;
-}
-
 bool any_sender(const TestInfo& info) {
   return info.is_client ? info.parameters.client_sends() : info.parameters.server_sends();
-}
-
-const StreamResult* find_stream(const std::optional<SideResults>& side, std::uint32_t stream) {
-  if (!side) return nullptr;
-  const auto found =
-      std::find_if(side->streams.begin(), side->streams.end(),
-                   [&](const StreamResult& result) { return result.stream == stream; });
-  return found == side->streams.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -97,9 +85,10 @@ void TextReporter::started(const TestRecord& record) {
                      parameters.request_bytes, parameters.response_bytes, load));
   }
   if (verbose_) {
-    const std::string end = parameters.duration_s > 0
-                                ? fmt::format("{:g} second test", parameters.duration_s)
-                                : fmt::format("{} bytes to send", parameters.total_bytes);
+    const std::string end =
+        parameters.duration_s > 0    ? fmt::format("{:g} second test", parameters.duration_s)
+        : parameters.total_bytes > 0 ? fmt::format("{} bytes to send", parameters.total_bytes)
+                                     : "until it is stopped";
     line(
         fmt::format("Starting Test: protocol: SRD, {} streams, {} byte blocks, omitting {:g} "
                     "seconds, {}{}",

@@ -3,6 +3,7 @@
 // go to the other at the end; reports are made from these structures only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -86,6 +87,20 @@ struct SideResults {
   std::string congestion = "srd";
   std::string error;  ///< "" or what went wrong on this side
 };
+
+/// What `side` says of that stream; nullptr if it says nothing.
+inline const StreamResult* find_stream(const std::optional<SideResults>& side,
+                                       std::uint32_t stream) {
+  if (!side) return nullptr;
+  const auto found =
+      std::find_if(side->streams.begin(), side->streams.end(),
+                   [&](const StreamResult& result) { return result.stream == stream; });
+  return found == side->streams.end() ? nullptr : &*found;
+}
+
+inline double bits_per_second(std::uint64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) * 8 / seconds : 0;
+}
 
 /// One stream in one interval.
 struct StreamInterval {

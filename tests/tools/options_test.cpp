@@ -75,6 +75,17 @@ TEST(OptionsTest, bytes_replace_time) {
   EXPECT_EQ(options.parameters.duration_s, 0);
 }
 
+TEST(OptionsTest, time_zero_is_without_end) {
+  const Options options = parse({"-c", "h", "-t", "0"});
+  EXPECT_EQ(options.parameters.duration_s, 0);
+  EXPECT_EQ(options.parameters.total_bytes, 0U);
+}
+
+TEST(OptionsTest, message_size_is_judged_by_the_endpoint_alone) {
+  EXPECT_EQ(parse({"-c", "h", "-l", "5G"}).parameters.message_bytes, 5ULL << 30);
+  EXPECT_NE(refusal({"-c", "h", "-l", "0"}).find("is below 1 bytes"), std::string::npos);
+}
+
 TEST(OptionsTest, latency_is_closed_loop_by_depth_and_open_loop_by_rate) {
   const Options closed = parse({"-c", "h", "--latency", "--depth", "8"});
   EXPECT_EQ(closed.parameters.mode, Mode::latency_closed);
@@ -108,7 +119,6 @@ TEST(OptionsTest, each_senseless_command_line_is_refused_with_the_option_in_the_
       {{"-c", "h", "-t", "1", "-n", "1M"}, "-n"},
       {{"-c", "h", "-n", "0"}, "-n"},
       {{"-c", "h", "-n", "x"}, "-n"},
-      {{"-c", "h", "-t", "0"}, "-t"},
       {{"-c", "h", "-t", "-1"}, "-t"},
       {{"-c", "h", "-l", "0"}, "-l"},
       {{"-c", "h", "-l", "7", "--verify"}, "--verify"},

@@ -69,6 +69,25 @@ class Faults(tools.ToolTest):
             server.wait(10)
             self.assertGreater(server.json()["end"]["sum_received"]["bytes"], 0)
 
+    def test_time_zero_runs_until_it_is_stopped(self):
+        for options in ([], ["-R"], ["--bidir"], ["--latency"]):
+            with self.subTest(options=options):
+                client = self.client(self.server("-1"), "-t", "0", "-i", "0.2", "-V", "-J", *options)
+                time.sleep(1)
+                self.assertTrue(client.is_running(), client.describe())
+                client.signal(signal.SIGINT)
+                self.assertEqual(client.wait(10), 0, client.describe())
+                report = client.json()
+                self.assertEqual(report["start"]["test_start"]["duration"], 0)
+                self.assertGreaterEqual(len(report["intervals"]), 2)
+                self.assertGreater(report["end"]["sum_received"]["bytes"], 0)
+
+    def test_message_too_large_is_told_with_the_limit(self):
+        done = subprocess.run([tools.PERF, "-c", "127.0.0.1", "-l", "5G"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("outside 1 to 16777216 bytes", done.stderr)
+
     def test_interrupt_while_connecting(self):
         client = self.start(tools.PERF, "-c", "127.0.0.1", "-p", tools.free_port(), "-J",
                             "--connect-timeout", "30000")
@@ -95,7 +114,7 @@ class Faults(tools.ToolTest):
         server = self.server("-J")
         server.signal(signal.SIGINT)
         self.assertEqual(server.wait(10), 0)
-        self.assertIn("SIGINT", json.loads(server.stdout())["error"])
+        self.assertIn("SIGINT", server.json()["error"])
 
     def test_killed_server_ends_the_client_with_what_is_known(self):
         for options in ([], ["-R"], ["--latency"]):
