@@ -374,6 +374,105 @@ TEST_F(CoreFaultsTest, PayloadGoesByProvenSlotsOnlyEvenAsTailProbe) {
   EXPECT_EQ(carried, std::set<std::uint8_t>{0});
 }
 
+TEST_F(CoreFaultsTest, OnePeerCannotHoldAllReceiveRecords) {
+  Config base = config();
+  base.limits.receive_messages = 128;
+  open(base);
+  pair().b.hold = true;
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(pair().send(pair().a, {}), Errc::ok);
+  pair().run(100);
+  EXPECT_EQ(pair().b.loans.size(), 96U);
+  pair().b.hold = false;
+  for (const MessageId loan : pair().b.loans) {
+    ASSERT_EQ(pair().b.core->release(Instant{pair().now_ns}, loan), Errc::ok);
+  }
+  EXPECT_TRUE(pair().run(3000, [&] { return pair().b.messages.size() == 203; }));
+}
+
+TEST_F(CoreFaultsTest, OnePeerCannotHoldAllRejections) {
+  Config base = config();
+  base.limits.rejections = 32;
+  base.limits.rejections_per_peer = 32;
+  open(base);
+  pair().filter = [](bool, const CorePair::Packet&) { return false; };
+  wire::CommonHeader common;
+  common.type = PacketType::data;
+  common.flags = wire::kFlagFirst;
+  wire::DataHeader data;
+  data.msg_len = UINT32_MAX;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    common.psn = context().first_psn_of_a + 3 + i;
+    data.msg_id = 1'000'000 + i;
+    pair().deliver(pair().b, pair().forge(true, common, data, wire::kDataBytes + 100));
+  }
+  pair().run(1);
+  EXPECT_EQ(pair().b.core->counters().rx_rejected_messages.value(), 24U);
+  EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 76U);
+}
+
+TEST_F(CoreFaultsTest, AbortsOfUnknownMessagesTakeNoRecordsForEver) {
+  Config base = config();
+  base.limits.partial_messages = 4;
+  base.limits.rejections_per_peer = 4;
+  open(base);
+  wire::CommonHeader common;
+  common.type = PacketType::abort;
+  wire::AbortHeader abort;
+  const auto give = [&](std::uint32_t ahead) {
+    common.psn = context().first_psn_of_a + 3 + ahead;
+    abort.msg_id = 1'000'000 + ahead;
+    pair().deliver(pair().b, pair().forge(true, common, abort, wire::kAbortBytes));
+  };
+  // Behind a hole they are remembered, up to a limit; then they are not acknowledged.
+  for (std::uint32_t i = 1; i < 20; ++i) give(i);
+  EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 11U);
+  // The hole closes: all that was refused is taken when it comes again.
+  for (std::uint32_t i = 0; i < 20; ++i) give(i);
+  EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 11U);
+  // And nothing is left that would take the place of messages to come.
+  for (std::uint32_t i = 21; i < 29; ++i) give(i);
+  EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 11U);
+}
+
+TEST_F(CoreFaultsTest, ManyContextsOfOnePeerNeedACookie) {
+  open();
+  std::size_t accepted = 0, retries = 0;
+  pair().filter = [&](bool to_b, const CorePair::Packet& packet) {
+    if (!to_b && packet.type() == PacketType::hello_ack) ++accepted;
+    if (!to_b && packet.type() == PacketType::retry) ++retries;
+    return false;
+  };
+  wire::CommonHeader common;
+  common.type = PacketType::hello;
+  wire::HelloHeader hello;
+  hello.endpoint_id = config().endpoint_id;  // a's
+  hello.incarnation = config().incarnation;
+  hello.ctx_serial = 1000;
+  hello.paths = 4;
+  hello.window_log2 = 10;
+  hello.datagram_bytes = 1472;
+  hello.partial_limit = 1;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    hello.src_ctx = 1000 + i;
+    hello.nonce[0] = static_cast<std::uint8_t>(i);
+    ++hello.ctx_serial;
+    auto packet = pair().forge(true, common, hello, wire::kHelloPaddedBytes);
+    pair().handshakes.clear();  // nothing of it matters here
+    pair().deliver(pair().b, packet);
+    std::array<TxDatagram, 64> out;
+    const std::size_t n = pair().b.core->poll_transmit(Instant{pair().now_ns}, out);
+    for (const TxDatagram& datagram : std::span(out).first(n)) {
+      wire::CommonHeader answer;
+      const std::span<const std::byte> bytes(datagram.payload[0].data, datagram.payload[0].bytes);
+      if (datagram.payload_count == 0 || !wire::decode(bytes, answer)) continue;
+      accepted += answer.type == PacketType::hello_ack ? 1 : 0;
+      retries += answer.type == PacketType::retry ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(accepted, 3U);  // with the one that is open: a quarter of contexts_per_peer
+  EXPECT_EQ(retries, 17U);
+}
+
 TEST_F(CoreFaultsTest, CloseThatDoesNotFitWhatWasSentEndsNothing) {
   open();
   wire::CommonHeader common;

@@ -7,6 +7,7 @@
 
 #include "srd/core/impl.hpp"
 
+#include "base/check.hpp"
 #include "base/seqno.hpp"
 
 namespace srd::core {
@@ -16,10 +17,7 @@ constexpr std::uint32_t kRetryAfterUs = 1000;
 constexpr std::uint32_t kSmallRecordMax = 1408;
 constexpr std::uint32_t kCopyAlwaysBytes = 256;  // cheaper to copy than to pin a receive buffer for
 constexpr std::uint64_t kRxRateSpanNs = 1'000'000;
-
-std::size_t padded(std::size_t bytes) {
-  return (bytes + 3) / 4 * 4;
-}
+constexpr std::uint32_t kRejectionsForCertain = 8;  // of each peer, while the table has any
 }  // namespace
 
 /// Duplicate and window checks. False: nothing more to do with the packet.
@@ -118,8 +116,8 @@ bool Core::Impl::on_data(Index index, Arrival& arrival) noexcept {
   const std::span<const std::byte> payload = arrival.bytes.subspan(arrival.payload_offset);
   const bool first = (arrival.header.flags & wire::kFlagFirst) != 0;
   const bool last = (arrival.header.flags & wire::kFlagLast) != 0;
-  if (!wire::decode(arrival.bytes, header) || header.msg_off > header.msg_len ||
-      payload.size() > header.msg_len - header.msg_off || first != (header.msg_off == 0) ||
+  if (!wire::decode(arrival.bytes, header) || payload.size() > header.msg_len - header.msg_off ||
+      first != (header.msg_off == 0) ||
       last != (header.msg_off + payload.size() == header.msg_len) ||
       (payload.empty() && header.msg_len != 0)) {
     counters_.rx_malformed.add();
@@ -155,11 +153,15 @@ Core::Impl::Outcome Core::Impl::accept_segment(Index index, const Arrival& arriv
         return Outcome::refused;
       }
       if (whole) return Outcome::consumed;
-      const Index mark = open_message(index, header.msg_id, header.msg_len, header.port, true);
+      const Index mark = open_message(index, header.msg_id, header.msg_len, header.port);
       if (mark != kNone) rx_messages_[mark].state = RxMessage::State::rejected;
       return Outcome::consumed;
     }
-    at = open_message(index, header.msg_id, header.msg_len, header.port, !whole);
+    if (!whole) {
+      at = open_message(index, header.msg_id, header.msg_len, header.port);
+    } else if (record_room(ctx) > 0) {
+      at = take_record(index, header.msg_id, header.msg_len, header.port);
+    }
     if (at == kNone) {
       return reject(index, header.msg_id, header.port, wire::NackCode::no_resources)
                  ? Outcome::consumed
@@ -225,15 +227,13 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   std::span<const std::byte> scan = rest;
   for (std::uint32_t i = 0; i < header.count; ++i) {
     wire::SmallRecord record;
-    const bool fits = wire::decode(scan, record) && record.bytes <= kSmallRecordMax &&
-                      scan.size() - wire::kSmallRecordBytes >= padded(record.bytes);
-    if (!fits) {
+    if (!wire::decode(scan, record) || record.bytes > kSmallRecordMax) {
       counters_.rx_malformed.add();
       return false;
     }
     payload_bytes += record.bytes;
     if (record.bytes > rx_small_.block_bytes()) ++large_blocks;
-    scan = scan.subspan(wire::kSmallRecordBytes + padded(record.bytes));
+    scan = scan.subspan(wire::small_record_stride(record.bytes));
   }
   if (payload_bytes != header.bytes) {
     counters_.rx_malformed.add();
@@ -242,12 +242,11 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   if (!admit_psn(index, arrival)) return false;
   // What does not fit is rejected message by message; if not even that can be told, nothing is
   // taken. There is a small block for every message.
-  std::uint32_t room = std::min({rx_messages_.free(), slices_.free(), std::uint32_t{header.count}});
+  const Ctx& ctx = contexts_[index];
+  std::uint32_t room = std::min({record_room(ctx), slices_.free(), std::uint32_t{header.count}});
   room = std::min(room, rx_small_.free() + rx_large_.free());
   if (large_blocks > 0) room = std::min(room, rx_large_.free());
-  const std::uint32_t tellable = std::min(
-      rejections_.free(), config_.limits.rejections_per_peer - contexts_[index].rejection_count);
-  if (room == 0 || room + tellable < header.count) {
+  if (room == 0 || room + tellable(ctx) < header.count) {
     counters_.rx_no_memory.add();
     return false;
   }
@@ -255,7 +254,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
     wire::SmallRecord record;
     wire::decode(rest, record);
     const std::span<const std::byte> payload = rest.subspan(wire::kSmallRecordBytes, record.bytes);
-    rest = rest.subspan(wire::kSmallRecordBytes + padded(record.bytes));
+    rest = rest.subspan(wire::small_record_stride(record.bytes));
     const bool pool_full = pool_used_bytes_ + record.bytes > config_.limits.receive_pool_bytes;
     if (room == 0 || pool_full) {
       // The pool is soft by one datagram where even the rejection has no room.
@@ -263,11 +262,12 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
       if (told || room == 0) continue;
     }
     --room;
-    const Index at = open_message(index, header.msg_id + i, record.bytes, record.port, false);
+    const Index at = take_record(index, header.msg_id + i, record.bytes, record.port);
     RxMessage& message = rx_messages_[at];
     charge(message, record.bytes);
     bool kept = false;
-    store_slice(message, arrival, 0, payload, false, kept);
+    [[maybe_unused]] const bool stored = store_slice(message, arrival, 0, payload, false, kept);
+    SRD_DCHECK(stored);  // `room` counted the blocks
     message.received = record.bytes;
     complete_message(at);
   }
@@ -302,9 +302,15 @@ void Core::Impl::on_abort(Index index, Arrival& arrival) noexcept {
   if (!admit_psn(index, arrival)) return;
   Ctx& ctx = contexts_[index];
   Index at = find_partial(index, header.msg_id);
+  if (at == kNone && arrival.header.psn == ctx.rx.base()) {
+    // Everything older has arrived: no segment of it can come any more.
+    confirm_rejections(ctx, header.rej_known);
+    took_psn(index, arrival, 0, false);
+    return;
+  }
   if (at == kNone) {
     // No segment arrived yet: one may still be under way and must not open the message.
-    at = open_message(index, header.msg_id, 0, 0, true);
+    at = open_message(index, header.msg_id, 0, 0);
     if (at == kNone) {
       counters_.rx_no_memory.add();
       return;
@@ -317,9 +323,12 @@ void Core::Impl::on_abort(Index index, Arrival& arrival) noexcept {
   }
   free_slices(message);
   charge(message, 0);
+  if (message.state != RxMessage::State::tombstone) {
+    ctx.unfinished.remove(rx_messages_, at);
+    ctx.tombstones.push_back(rx_messages_, at);
+  }
   message.state = RxMessage::State::tombstone;
   message.abort_psn = arrival.header.psn;
-  ctx.tombstones.push_back(rx_messages_, at);
   confirm_rejections(ctx, header.rej_known);
   took_psn(index, arrival, 0, false);
 }
@@ -329,19 +338,29 @@ void Core::Impl::advance_tombstones(Ctx& ctx) noexcept {
   while (!ctx.tombstones.empty()) {
     const Index at = ctx.tombstones.head;
     if (seq_less_equal(ctx.rx.base(), rx_messages_[at].abort_psn)) return;
-    ctx.tombstones.remove(rx_messages_, at);
     free_message(at);
   }
 }
 
 // --- rejections ---
 
+/// How many more messages may be rejected now. Each peer has a few of the table for certain,
+/// however many others keep to themselves by never confirming them.
+std::uint32_t Core::Impl::tellable(const Ctx& ctx) const noexcept {
+  const std::uint32_t limit = config_.limits.rejections_per_peer;
+  const std::uint32_t free = rejections_.free();
+  const std::uint32_t kept = rejections_.capacity() / 4;
+  const std::uint32_t common = free > kept ? free - kept : 0;
+  const std::uint32_t few = std::min(kRejectionsForCertain, limit);
+  const std::uint32_t own = few > ctx.rejection_count ? few - ctx.rejection_count : 0;
+  return std::min({limit - ctx.rejection_count, free, std::max(common, own)});
+}
+
 bool Core::Impl::reject(Index index, std::uint32_t msg_id, std::uint16_t port,
                         wire::NackCode code) noexcept {
   Ctx& ctx = contexts_[index];
-  if (ctx.rejection_count >= config_.limits.rejections_per_peer) return false;
+  if (tellable(ctx) == 0) return false;
   const Index at = rejections_.take();
-  if (at == kNone) return false;
   Rejection& rejection = rejections_[at];
   rejection.seq = ++ctx.rej_total;
   rejection.msg_id = msg_id;
@@ -371,23 +390,38 @@ void Core::Impl::confirm_rejections(Ctx& ctx, std::uint16_t known) noexcept {
 
 // --- storage ---
 
+/// A record for a message of several segments, kNone if there is none or the context has its share.
 Index Core::Impl::open_message(Index index, std::uint32_t msg_id, std::uint32_t length,
-                               std::uint16_t port, bool partial) noexcept {
-  const Index at = rx_messages_.take();
-  if (at == kNone) return kNone;
+                               std::uint16_t port) noexcept {
+  Ctx& ctx = contexts_[index];
+  const std::uint32_t marks_max =
+      config_.limits.partial_messages + config_.limits.rejections_per_peer;
+  if (record_room(ctx) == 0 || ctx.marks >= marks_max) return kNone;
+  const Index at = take_record(index, msg_id, length, port);
   RxMessage& message = rx_messages_[at];
-  message.context = message.hash_context = index;
+  Index& bucket = partial_hash_[hash_partial(index, msg_id)];
+  message.hash_next = bucket;
+  message.hashed = true;
+  bucket = at;
+  ctx.last_partial = at;
+  ctx.unfinished.push_back(rx_messages_, at);
+  ++ctx.marks;
+  return at;
+}
+
+/// A record for a message of one segment; record_room() has said that there is one.
+Index Core::Impl::take_record(Index index, std::uint32_t msg_id, std::uint32_t length,
+                              std::uint16_t port) noexcept {
+  Ctx& ctx = contexts_[index];
+  const Index at = rx_messages_.take();
+  RxMessage& message = rx_messages_[at];
+  message.context = index;
+  message.context_life = ctx.life;
   message.msg_id = msg_id;
   message.length = length;
   message.channel = port;
-  message.handle = peers_[contexts_[index].peer].handle;
-  if (partial) {
-    Index& bucket = partial_hash_[hash_partial(index, msg_id)];
-    message.hash_next = bucket;
-    message.hashed = true;
-    bucket = at;
-    contexts_[index].last_partial = at;
-  }
+  message.handle = peers_[ctx.peer].handle;
+  ++ctx.held;
   return at;
 }
 

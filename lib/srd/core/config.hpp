@@ -13,11 +13,12 @@ namespace srd::core {
 /// Sizes of all tables and pools. Hitting one gives would_block or no_memory to the caller, a
 /// counted drop or a rejection to the network.
 struct Limits {
-  std::uint32_t peers = 1024;          ///< remote endpoints, and handles to them
-  std::uint32_t contexts = 1280;       ///< protocol contexts; several per peer during succession
-  std::uint32_t half_open = 256;       ///< contexts that wait for the third leg
-  std::uint32_t half_open_free = 64;   ///< above this many, HELLO is answered by RETRY
-  std::uint32_t send_messages = 8192;  ///< queued or in flight
+  std::uint32_t peers = 1024;            ///< remote endpoints, and handles to them
+  std::uint32_t contexts = 1280;         ///< protocol contexts; several per peer during succession
+  std::uint32_t contexts_per_peer = 16;  ///< from a quarter of them on, HELLO is answered by RETRY
+  std::uint32_t half_open = 256;         ///< contexts that wait for the third leg
+  std::uint32_t half_open_free = 64;     ///< above this many, HELLO is answered by RETRY
+  std::uint32_t send_messages = 8192;    ///< queued or in flight
   std::uint32_t receive_messages = 16384;  ///< partial, ready, or on loan
   std::uint32_t sent_chunks = 2048;        ///< of 64 datagrams in flight each, shared by all peers
   std::uint32_t slices = 65536;            ///< received pieces held for messages

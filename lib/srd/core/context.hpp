@@ -64,12 +64,14 @@ struct Context {
     open,
   };
   Index prev = kNone, next = kNone;  // ready list
-  bool ready = false, lazy_listed = false;
+  bool ready = false;
+  Index lazy_at = kNone;  ///< place in the list of contexts with a lazy ACK
   State state = State::hello_sent;
   bool initiator = false;
   bool draining = false;  ///< a better context exists; nothing new is sent here
   bool close_pending = false;
   Index peer = kNone, peer_next = kNone;
+  std::uint32_t life = 0;  ///< generation of this entry of the table
 
   // identity
   std::uint32_t local_id = 0, remote_id = 0;
@@ -188,7 +190,10 @@ struct Context {
   std::uint32_t partials = 0;
   std::uint64_t reserved_left_bytes = 0;  ///< of accepted partial messages, still to come
   Index last_partial = kNone;
-  IndexList tombstones;
+  IndexList unfinished;     ///< messages in state partial or rejected
+  IndexList tombstones;     ///< and aborted
+  std::uint32_t marks = 0;  ///< in both lists
+  std::uint32_t held = 0;   ///< receive records: those, and complete ones not released yet
   IndexList rejections;
   std::uint32_t rejection_count = 0, rejections_to_send = 0;
   std::uint32_t nack_slot = kSlotsMax;  ///< by which they were asked for again
@@ -217,8 +222,12 @@ struct Context {
 
 struct Peer {
   enum class State : std::uint8_t { idle, connecting, up, lost };
+  Index prev = kNone, next = kNone;  // list of lost peers that may be forgotten
+  bool recyclable = false;           ///< in that list
   State state = State::idle;
-  Index alias = kNone;  ///< two handles turned out to be one endpoint
+  Index alias = kNone;    ///< two handles turned out to be one endpoint: the one that goes on
+  Index aliases = kNone;  ///< the others, linked by alias_next
+  Index alias_next = kNone;
   bool resolved_by_app = false;
   bool id_known = false;
   bool was_up = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "srd/core/core.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <new>
 #include <utility>
@@ -24,11 +25,18 @@ bool Core::Impl::create() noexcept {
   const Limits& limits = config_.limits;
   const std::uint32_t hash_size = std::bit_ceil(limits.receive_messages);
   partial_hash_mask_ = hash_size - 1;
+  // A quarter is for others, but any SMALL datagram must fit.
+  records_per_context_ = std::max(limits.receive_messages - limits.receive_messages / 4,
+                                  std::min(limits.receive_messages, kRxBlocksSpare));
   partial_hash_.reset(new (std::nothrow) Index[hash_size]);
   peer_events_.reset(new (std::nothrow) PeerEvent[peer_event_capacity()]);
   lazy_.reset(new (std::nothrow) Index[limits.contexts]);
   releases_.reset(new (std::nothrow) BufferId[kReleaseRing]);
   if (!partial_hash_ || !peer_events_ || !lazy_ || !releases_) return false;
+  if (!contexts_by_remote_id_.create(limits.contexts) || !peers_by_endpoint_.create(limits.peers) ||
+      !peers_by_address_.create(limits.peers) || !peers_by_dest_.create(limits.peers)) {
+    return false;
+  }
   for (std::uint32_t i = 0; i < hash_size; ++i) partial_hash_[i] = kNone;
   const auto copy_blocks = [&](std::uint64_t share, std::uint32_t bytes) {
     return static_cast<std::uint32_t>(limits.copy_pool_bytes / share / bytes);
@@ -54,16 +62,16 @@ bool Core::Impl::create() noexcept {
 
 Result<std::unique_ptr<Core>> Core::create(const Config& config, PathControl& paths) noexcept {
   const Limits& limits = config.limits;
-  const bool valid = limits.peers > 0 && limits.contexts > 0 && limits.contexts <= (1U << 14U) &&
-                     limits.window_psns >= 256 && limits.window_psns <= kWindowPsnsMax &&
-                     std::has_single_bit(limits.window_psns) && limits.paths >= 1 &&
-                     limits.paths <= kSlotsMax && limits.send_messages > 0 &&
-                     limits.send_messages < kSendMessagesMax && limits.receive_messages > 0 &&
-                     limits.sent_chunks > 0 && limits.slices > 0 && limits.small_bytes <= 512 &&
-                     limits.bundle_bytes >= limits.small_bytes + 12 &&
-                     limits.bundle_bytes <= 1152 && limits.copy_bytes_max <= 65536 &&
-                     limits.max_message_bytes <= limits.receive_pool_bytes / 2 &&
-                     config.incarnation != 0 && config.driver.datagram_bytes_max >= 1232;
+  const bool valid =
+      limits.peers > 0 && limits.contexts > 0 && limits.contexts <= (1U << 14U) &&
+      limits.contexts_per_peer >= 4 && limits.window_psns >= 256 &&
+      limits.window_psns <= kWindowPsnsMax && std::has_single_bit(limits.window_psns) &&
+      limits.paths >= 1 && limits.paths <= kSlotsMax && limits.send_messages > 0 &&
+      limits.send_messages < kSendMessagesMax && limits.receive_messages > 0 &&
+      limits.sent_chunks > 0 && limits.slices > 0 && limits.small_bytes <= 512 &&
+      limits.bundle_bytes >= limits.small_bytes + 12 && limits.bundle_bytes <= 1152 &&
+      limits.copy_bytes_max <= 65536 && limits.max_message_bytes <= limits.receive_pool_bytes / 2 &&
+      config.incarnation != 0 && config.driver.datagram_bytes_max >= 1232;
   if (!valid) return Errc::invalid_argument;
   std::unique_ptr<Impl> impl(new (std::nothrow) Impl(config, paths));
   if (impl == nullptr || !impl->create()) return Errc::no_memory;

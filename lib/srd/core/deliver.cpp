@@ -8,6 +8,10 @@
 
 namespace srd::core {
 
+namespace {
+constexpr std::uint32_t kPeersInReserve = 64;  // one in so many
+}  // namespace
+
 void Core::Impl::charge(RxMessage& message, std::uint64_t bytes) noexcept {
   pool_used_bytes_ += bytes - message.charged_bytes;
   message.charged_bytes = bytes;
@@ -16,12 +20,16 @@ void Core::Impl::charge(RxMessage& message, std::uint64_t bytes) noexcept {
 
 void Core::Impl::complete_message(Index at) noexcept {
   RxMessage& message = rx_messages_[at];
-  unhash(at);
-  if (!sort_slices(message)) {
-    // Overlapping segments under different PSNs: a peer that breaks the protocol loses its message.
-    counters_.rx_malformed.add();
-    free_message(at);
-    return;
+  if (message.hashed) {  // of several segments; the slices of one are in order
+    if (!sort_slices(message)) {
+      // Overlapping segments under different PSNs: a peer that breaks the protocol loses its
+      // message.
+      counters_.rx_malformed.add();
+      free_message(at);
+      return;
+    }
+    contexts_[message.context].unfinished.remove(rx_messages_, at);
+    unhash(at);
   }
   message.state = RxMessage::State::ready;
   ready_messages_.push_back(rx_messages_, at);
@@ -74,11 +82,11 @@ bool Core::Impl::sort_slices(RxMessage& message) noexcept {
 
 void Core::Impl::unhash(Index at) noexcept {
   RxMessage& message = rx_messages_[at];
-  if (!message.hashed) return;
-  Index* link = &partial_hash_[hash_partial(message.hash_context, message.msg_id)];
+  Index* link = &partial_hash_[hash_partial(message.context, message.msg_id)];
   while (*link != at) link = &rx_messages_[*link].hash_next;
   *link = message.hash_next;
   message.hashed = false;
+  --contexts_[message.context].marks;
 }
 
 // Slices keep their memory until poll_release() hands it back: O(1) whatever the message's length.
@@ -90,12 +98,22 @@ void Core::Impl::free_slices(RxMessage& message) noexcept {
   message.slices = 0;
 }
 
-void Core::Impl::free_message(Index at) noexcept {
+/// Returns its context, kNone if that has ended.
+Index Core::Impl::free_message(Index at) noexcept {
   RxMessage& message = rx_messages_[at];
-  unhash(at);
+  const bool lives = contexts_.generation(message.context) == message.context_life;
+  const Index context = lives ? message.context : kNone;
+  if (message.hashed) {  // unfinished, and its context lives
+    Ctx& ctx = contexts_[context];
+    const bool aborted = message.state == RxMessage::State::tombstone;
+    (aborted ? ctx.tombstones : ctx.unfinished).remove(rx_messages_, at);
+    unhash(at);
+  }
+  if (context != kNone) --contexts_[context].held;
   free_slices(message);
   charge(message, 0);
   rx_messages_.give(at);
+  return context;
 }
 
 Index Core::Impl::loaned(MessageId id) const noexcept {
@@ -113,8 +131,7 @@ Errc Core::Impl::release(Instant now, MessageId id) noexcept {
   now_ns_ = now.ns;
   const Index at = loaned(id);
   if (at == kNone) return Errc::invalid_argument;
-  const Index context = rx_messages_[at].context;
-  free_message(at);
+  const Index context = free_message(at);
   // A sender that may be waiting for room learns of it.
   if (context != kNone) offer_limit(context, now.ns);
   return Errc::ok;
@@ -198,13 +215,18 @@ std::size_t Core::Impl::poll_events(std::span<Event> out) noexcept {
   // transmit.
   for (std::uint32_t i = 0; i < lazy_count_; ++i) {
     Ctx& ctx = contexts_[lazy_[i]];
-    ctx.lazy_listed = false;
+    ctx.lazy_at = kNone;
     if (ctx.ack.lazy) {
       ctx.ack.due = true;
       mark_ready(lazy_[i]);
     }
   }
   lazy_count_ = 0;
+  // Newcomers find room while nothing waits that names a lost peer.
+  while (peers_.free() < config_.limits.peers / kPeersInReserve && !lost_peers_.empty() &&
+         !has_events()) {
+    forget_peer(lost_peers_.head);
+  }
   return n;
 }
 

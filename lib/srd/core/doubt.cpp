@@ -51,13 +51,13 @@ void Core::Impl::on_reset(Arrival& arrival) noexcept {
     counters_.rx_malformed.add();
     return;
   }
-  for (Index i = 0; i < contexts_.touched(); ++i) {
-    if (!contexts_.is_used(i)) continue;
+  std::uint32_t candidates = 0;
+  for (Index i = contexts_by_remote_id_.first(hash_of_remote(reset.echo_dst_ctx)); i != kNone;
+       i = contexts_by_remote_id_.next(i)) {
     Ctx& ctx = contexts_[i];
-    if (ctx.state != Context::State::open || ctx.remote_id != reset.echo_dst_ctx || ctx.doubted ||
-        arrival.now_ns < ctx.doubt_again_ns) {
-      continue;
-    }
+    if (ctx.remote_id != reset.echo_dst_ctx) continue;
+    if (++candidates > kHintCandidatesMax) return;
+    if (ctx.doubted || arrival.now_ns < ctx.doubt_again_ns) continue;
     bool asked = ctx.next_probe_id - arrival.header.psn - 1 < kRecentProbes;
     for (std::uint32_t s = 0; s < ctx.paths.size(); ++s) {
       asked |= arrival.header.psn != 0 && ctx.paths[s].probe_id == arrival.header.psn;

@@ -180,9 +180,11 @@ void Core::Impl::on_hello(Arrival& arrival) noexcept {
     return;
   }
   Index peer = find_peer(hello.endpoint_id);
+  std::uint32_t contexts_of_peer = 0;
   if (peer != kNone) {
     for (Index i = peers_[peer].contexts; i != kNone; i = contexts_[i].peer_next) {
       Ctx& old = contexts_[i];
+      ++contexts_of_peer;
       if (!old.initiator && old.remote_id == hello.src_ctx && old.remote_nonce == hello.nonce &&
           old.remote_incarnation == hello.incarnation) {
         // The same HELLO again: the same answer again.
@@ -201,7 +203,9 @@ void Core::Impl::on_hello(Arrival& arrival) noexcept {
       return;
     }
   }
-  if (half_open_ >= config_.limits.half_open_free) {
+  // Many contexts, or many of one peer: whoever sends forged HELLOs cannot show the cookie.
+  if (half_open_ >= config_.limits.half_open_free ||
+      contexts_of_peer >= config_.limits.contexts_per_peer / 4) {
     const std::uint64_t epoch = arrival.now_ns / kCookieEpochNs;
     const auto& shown = arrival.extensions.cookie;
     const bool valid = shown && (*shown == make_cookie(arrival, hello, epoch) ||
@@ -215,15 +219,20 @@ void Core::Impl::on_hello(Arrival& arrival) noexcept {
     counters_.rx_dropped_handshakes.add();
     return;
   }
+  if (contexts_of_peer >= config_.limits.contexts_per_peer) {
+    refuse_hello(arrival, hello, wire::RejectCode::no_room);
+    return;
+  }
   const bool fresh_peer = peer == kNone;
   if (fresh_peer) {
+    // What waits to be polled may name a lost peer: not for a stranger, poll_events() makes room.
+    if (peers_.free() == 0 && !has_events()) recycle_peer();
     peer = new_peer(*arrival.datagram.source);
     if (peer == kNone) {
       refuse_hello(arrival, hello, wire::RejectCode::no_room);
       return;
     }
-    peers_[peer].id_known = true;
-    peers_[peer].endpoint = hello.endpoint_id;
+    name_peer(peer, hello.endpoint_id);
   }
   const Index index = new_context(peer, false, arrival.now_ns);
   if (index == kNone) {
@@ -261,6 +270,7 @@ void Core::Impl::establish(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   --half_open_;
   ctx.state = Context::State::open;
+  contexts_by_remote_id_.insert(hash_of_remote(ctx.remote_id), index);
   ctx.give_up_ns = UINT64_MAX;
   Peer& peer = peers_[ctx.peer];
   const bool same_life = peer.incarnation == ctx.remote_incarnation;
@@ -374,6 +384,7 @@ void Core::Impl::on_hello_ack(Arrival& arrival) noexcept {
   }
   adopt_parameters(ctx, hello);
   ctx.state = Context::State::open;
+  contexts_by_remote_id_.insert(hash_of_remote(ctx.remote_id), index);
   ctx.give_up_ns = UINT64_MAX;
   ctx.hello_pending = false;
   ctx.last_heard_ns = arrival.now_ns;

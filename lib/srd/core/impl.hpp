@@ -15,13 +15,16 @@
 //   doubt.cpp        restarts, lost contexts
 //   peers.cpp        peers, contexts, their lives
 //   timers.cpp       deadlines
+//   index_hash.hpp   finds peers and contexts by what packets name them by
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 
 #include "srd/core/context.hpp"
 #include "srd/core/core.hpp"
+#include "srd/core/index_hash.hpp"
 #include "srd/core/messages.hpp"
 #include "srd/wire/packet.hpp"
 
@@ -157,9 +160,19 @@ class Core::Impl {
   void destroy_context(Index index, Errc why, std::uint64_t now_ns) noexcept;
   void fail_started(Index index, Errc why) noexcept;
   void fail_queued(Index peer, Errc why) noexcept;
+  void name_peer(Index peer, const wire::EndpointId& id) noexcept;
   void drop_peer_if_unused(Index peer) noexcept;
   void recycle_peer() noexcept;
-  void unname_peer(PeerId handle) noexcept;
+  void note_recyclable(Index peer) noexcept;
+  void keep_peer(Index peer) noexcept;
+  void forget_peer(Index peer) noexcept;
+  void free_peer(Index peer) noexcept;
+  void set_peer_state(Peer& peer, Peer::State state) noexcept;
+  void unname_peer(Index peer) noexcept;
+  [[nodiscard]] std::uint64_t hash_of(const wire::EndpointId& id) const noexcept;
+  [[nodiscard]] std::uint64_t hash_of(const Address& address) const noexcept;
+  [[nodiscard]] std::uint64_t hash_of(DestId dest) const noexcept;
+  [[nodiscard]] std::uint64_t hash_of_remote(std::uint32_t context_id) const noexcept;
   void lose_peer(Index peer, Errc why, std::uint64_t now_ns) noexcept;
   void choose_preferred(Index peer) noexcept;
   void announce_peer(Index peer, Errc status) noexcept;
@@ -173,8 +186,10 @@ class Core::Impl {
   void on_abort(Index index, Arrival& arrival) noexcept;
   Outcome accept_segment(Index index, const Arrival& arrival, const wire::DataHeader& header,
                          std::span<const std::byte> payload) noexcept;
-  Index open_message(Index index, std::uint32_t msg_id, std::uint32_t length, std::uint16_t port,
-                     bool partial) noexcept;
+  Index open_message(Index index, std::uint32_t msg_id, std::uint32_t length,
+                     std::uint16_t port) noexcept;
+  Index take_record(Index index, std::uint32_t msg_id, std::uint32_t length,
+                    std::uint16_t port) noexcept;
   bool store_slice(RxMessage& message, const Arrival& arrival, std::uint32_t offset,
                    std::span<const std::byte> payload, bool may_keep, bool& kept) noexcept;
   bool reject(Index index, std::uint32_t msg_id, std::uint16_t port, wire::NackCode code) noexcept;
@@ -183,6 +198,12 @@ class Core::Impl {
                 bool wants_prompt_ack) noexcept;
   void advance_tombstones(Ctx& ctx) noexcept;
   void confirm_rejections(Ctx& ctx, std::uint16_t known) noexcept;
+  [[nodiscard]] std::uint32_t tellable(const Ctx& ctx) const noexcept;
+
+  /// Receive records the context may still take.
+  [[nodiscard]] std::uint32_t record_room(const Ctx& ctx) const noexcept {
+    return std::min(rx_messages_.free(), records_per_context_ - ctx.held);
+  }
 
   [[nodiscard]] std::uint32_t hash_partial(Index context, std::uint32_t msg_id) const noexcept {
     return (msg_id * 0x9e3779b1U ^ context * 0x85ebca6bU) >> 7U & partial_hash_mask_;
@@ -193,7 +214,7 @@ class Core::Impl {
   // deliver.cpp
   void complete_message(Index message) noexcept;
   bool sort_slices(RxMessage& message) noexcept;
-  void free_message(Index message) noexcept;
+  Index free_message(Index message) noexcept;
   void unhash(Index message) noexcept;
   void free_slices(RxMessage& message) noexcept;
   [[nodiscard]] Index loaned(MessageId id) const noexcept;
@@ -298,6 +319,7 @@ class Core::Impl {
   void retire_path(PathId path) noexcept;
   void explore(Index index, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t heard_slots(const Ctx& ctx, std::uint64_t now_ns) const noexcept;
+  void note_icmp(Index index, std::uint64_t now_ns) noexcept;
 
   // send.cpp
   Errc send_small(Index peer, const SendRequest& request, std::uint64_t bytes) noexcept;
@@ -424,6 +446,10 @@ class Core::Impl {
   BlockPool rx_small_, rx_large_;        // receive copies: 512 B, 2 KB
   std::unique_ptr<Index[]> partial_hash_;
   std::uint32_t partial_hash_mask_ = 0;
+  std::uint32_t records_per_context_ = 0;  // of rx_messages_
+  IndexHash contexts_by_remote_id_;        // open ones
+  IndexHash peers_by_endpoint_, peers_by_address_, peers_by_dest_;
+  IndexList lost_peers_;  // that the application does not hold on to, the longest lost first
 
   IndexList ready_;  // contexts that may have something to send
   DeadlineHeap deadlines_;
@@ -449,6 +475,8 @@ class Core::Impl {
   static constexpr std::uint32_t kReleaseRing = 4096;
 
   static constexpr std::size_t kOneShots = 64;
+  // Peers choose their context ids; of equal ones, so many are looked at for a hint.
+  static constexpr std::uint32_t kHintCandidatesMax = 16;
   static constexpr std::uint64_t kResetBurst = 64, kResetIntervalNs = 1'000'000;
   static constexpr std::uint64_t kHelloAnswerIntervalNs = 100'000;
 
@@ -471,6 +499,7 @@ class Core::Impl {
   RateLimit hello_answers_{kOneShots, kHelloAnswerIntervalNs};  // RETRY and refusals
 
   std::uint32_t half_open_ = 0;
+  std::uint32_t peers_up_ = 0;
   std::uint32_t next_serial_ = 1;
   std::uint64_t pool_used_bytes_ = 0;
   static constexpr std::uint64_t kActiveEpochNs = 100'000'000;

@@ -110,7 +110,8 @@ struct RxMessage {
   State state = State::partial;
   bool hashed = false;
   std::uint16_t channel = 0;
-  Index context = kNone, hash_context = kNone;
+  Index context = kNone;
+  std::uint32_t context_life = 0;  ///< generation: the message may outlive its context
   PeerId handle = kNoPeer;
   std::uint32_t msg_id = 0, length = 0, received = 0;
   std::uint32_t slices = 0;

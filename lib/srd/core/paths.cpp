@@ -372,21 +372,38 @@ void Core::Impl::handle_path_event(Instant now, const PathEvent& event) noexcept
   wire::CommonHeader quoted;
   const std::span<const std::byte> bytes(event.quoted.data(), event.quoted_bytes);
   const bool has_quote = wire::decode(bytes, quoted);
-  for (Index i = 0; i < contexts_.touched(); ++i) {
-    if (!contexts_.is_used(i)) continue;
-    Ctx& ctx = contexts_[i];
-    const bool same_dest = event.dest != kNoDest && peers_[ctx.peer].dest == event.dest;
-    // A hint is believed only as far as it quotes something of ours that is out.
-    const bool ours = has_quote && quoted.dst_ctx == ctx.remote_id && ctx.remote_id != 0 &&
-                      seq_less_equal(ctx.una, quoted.psn) && seq_less(quoted.psn, ctx.nxt);
-    if (ctx.state != Context::State::open || (!ours && !same_dest)) continue;
-    if (ctx.in_flight_datagrams == 0 && ctx.lost.count == 0) continue;
-    // The probe may draw the next ICMP: once per RTO is enough for a hint.
-    if (now.ns < ctx.icmp_again_ns) continue;
-    ctx.icmp_again_ns = now.ns + rto_ns(ctx);
-    if (ctx.probe_two_slots == 0) ctx.probe_two_slots = 1;
-    mark_ready(i);
+  std::uint32_t candidates = 0;
+  if (has_quote && quoted.dst_ctx != 0) {
+    for (Index i = contexts_by_remote_id_.first(hash_of_remote(quoted.dst_ctx)); i != kNone;
+         i = contexts_by_remote_id_.next(i)) {
+      const Ctx& ctx = contexts_[i];
+      if (ctx.remote_id != quoted.dst_ctx) continue;
+      if (++candidates > kHintCandidatesMax) break;
+      // A hint is believed only as far as it quotes something of ours that is out.
+      if (seq_less_equal(ctx.una, quoted.psn) && seq_less(quoted.psn, ctx.nxt)) {
+        note_icmp(i, now.ns);
+      }
+    }
   }
+  if (event.dest == kNoDest) return;
+  candidates = 0;
+  for (Index i = peers_by_dest_.first(hash_of(event.dest)); i != kNone;
+       i = peers_by_dest_.next(i)) {
+    if (peers_[i].dest != event.dest || peers_[i].alias != kNone) continue;
+    if (++candidates > kHintCandidatesMax) break;
+    for (Index c = peers_[i].contexts; c != kNone; c = contexts_[c].peer_next) note_icmp(c, now.ns);
+  }
+}
+
+/// Something of the context could not be delivered, it is said: one probe, once per RTO, since the
+/// probe may draw the next ICMP error.
+void Core::Impl::note_icmp(Index index, std::uint64_t now_ns) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (ctx.state != Context::State::open || now_ns < ctx.icmp_again_ns) return;
+  if (ctx.in_flight_datagrams == 0 && ctx.lost.count == 0) return;
+  ctx.icmp_again_ns = now_ns + rto_ns(ctx);
+  if (ctx.probe_two_slots == 0) ctx.probe_two_slots = 1;
+  mark_ready(index);
 }
 
 void Core::Impl::handle_host_state(Instant now, std::uint64_t rx_host_drops,

@@ -2,6 +2,7 @@
 // Peers (what the application names) and the life of their contexts: made, merged, chosen,
 // destroyed. Source: PROTOCOL.md 4.
 #include <algorithm>
+#include <cstring>
 
 #include "srd/core/impl.hpp"
 
@@ -17,8 +18,31 @@ constexpr std::uint32_t kContextSalts = (1U << 12U) - 1;
 
 // --- peers ---
 
+// Strangers choose ids and addresses: keyed, so that they cannot choose the chain.
+
+std::uint64_t Core::Impl::hash_of(const wire::EndpointId& id) const noexcept {
+  return siphash24(cookie_key_, std::as_bytes(std::span(id)));
+}
+
+std::uint64_t Core::Impl::hash_of(const Address& address) const noexcept {
+  std::array<std::byte, 19> text{};
+  std::memcpy(text.data(), address.bytes, 16);
+  store_le<std::uint16_t>(&text[16], address.port);
+  text[18] = static_cast<std::byte>(address.family);
+  return siphash24(cookie_key_, text);
+}
+
+std::uint64_t Core::Impl::hash_of(DestId dest) const noexcept {
+  return static_cast<std::uint64_t>(dest);  // dense numbers of the driver
+}
+
+std::uint64_t Core::Impl::hash_of_remote(std::uint32_t context_id) const noexcept {
+  std::array<std::byte, 4> text{};
+  store_le<std::uint32_t>(text.data(), context_id);
+  return siphash24(cookie_key_, text);
+}
+
 Index Core::Impl::new_peer(const Address& address) noexcept {
-  if (peers_.free() == 0) recycle_peer();
   const Index index = peers_.take();
   if (index == kNone) return kNone;
   Peer& peer = peers_[index];
@@ -30,51 +54,84 @@ Index Core::Impl::new_peer(const Address& address) noexcept {
   peer.address = address;
   peer.dest = *dest;
   peer.handle = PeerId{index};
+  peers_by_address_.insert(hash_of(address), index);
+  peers_by_dest_.insert(hash_of(peer.dest), index);
   return index;
 }
 
-/// The table is full: a peer that came by itself and was lost gives its place to a newcomer.
-void Core::Impl::recycle_peer() noexcept {
-  for (Index i = 0; i < peers_.touched(); ++i) {
-    if (!peers_.is_used(i)) continue;
-    const Peer& peer = peers_[i];
-    if (peer.resolved_by_app || peer.contexts != kNone || peer.alias != kNone ||
-        peer.state != Peer::State::lost || !peer.queue.empty() || !peer.bundles.empty() ||
-        !peer.waiting.empty()) {
-      continue;
-    }
-    unname_peer(peer.handle);
-    path_control_.forget(peer.dest);
-    peers_.give(i);
-    return;
-  }
+void Core::Impl::free_peer(Index index) noexcept {
+  const Peer& peer = peers_[index];
+  keep_peer(index);
+  if (peer.id_known) peers_by_endpoint_.remove(hash_of(peer.endpoint), index);
+  peers_by_address_.remove(hash_of(peer.address), index);
+  peers_by_dest_.remove(hash_of(peer.dest), index);
+  path_control_.forget(peer.dest);
+  peers_.give(index);
 }
 
-/// Whatever still waits to be polled must not be taken for the handle's next owner.
-void Core::Impl::unname_peer(PeerId handle) noexcept {
+/// With all handles of it.
+void Core::Impl::forget_peer(Index index) noexcept {
+  for (Index at = peers_[index].aliases; at != kNone;) {
+    const Index next = peers_[at].alias_next;
+    free_peer(at);
+    at = next;
+  }
+  free_peer(index);
+}
+
+/// The table is full: of the peers that came by themselves and were lost, the one lost longest
+/// gives its place to another.
+void Core::Impl::recycle_peer() noexcept {
+  if (lost_peers_.empty()) return;
+  unname_peer(lost_peers_.head);
+  forget_peer(lost_peers_.head);
+}
+
+void Core::Impl::note_recyclable(Index index) noexcept {
+  Peer& peer = peers_[index];
+  if (peer.recyclable || peer.resolved_by_app || peer.contexts != kNone || peer.alias != kNone ||
+      peer.state != Peer::State::lost) {
+    return;
+  }
+  peer.recyclable = true;
+  lost_peers_.push_back(peers_, index);
+}
+
+/// It is needed again, or gone.
+void Core::Impl::keep_peer(Index index) noexcept {
+  if (!peers_[index].recyclable) return;
+  peers_[index].recyclable = false;
+  lost_peers_.remove(peers_, index);
+}
+
+/// Whatever still waits to be polled must not be taken for the next owner of one of its handles.
+void Core::Impl::unname_peer(Index index) noexcept {
+  const auto unname = [&](PeerId& handle) {
+    if (handle != kNoPeer && live_peer(handle) == index) handle = kNoPeer;
+  };
   for (Index at = ready_messages_.head; at != kNone; at = rx_messages_[at].next) {
-    if (rx_messages_[at].handle == handle) rx_messages_[at].handle = kNoPeer;
+    unname(rx_messages_[at].handle);
   }
   for (Index at = done_sends_.head; at != kNone; at = tx_messages_[at].next) {
-    if (tx_messages_[at].handle == handle) tx_messages_[at].handle = kNoPeer;
+    unname(tx_messages_[at].handle);
   }
   for (std::uint32_t i = 0; i < peer_event_count_; ++i) {
-    PeerEvent& event = peer_events_[(peer_event_head_ + i) % peer_event_capacity()];
-    if (event.peer == handle) event.peer = kNoPeer;
+    unname(peer_events_[(peer_event_head_ + i) % peer_event_capacity()].peer);
   }
 }
 
 Result<PeerId> Core::Impl::add_peer(Instant, const Address& address) noexcept {
-  for (Index i = 0; i < peers_.touched(); ++i) {
-    if (peers_.is_used(i) && same_address(peers_[i].address, address)) {
-      const Index live = live_peer(PeerId{i});
-      if (live == kNone) continue;
-      if (!peers_[i].resolved_by_app) {
-        peers_[i].resolved_by_app = true;
-        peers_[live].handle = PeerId{i};
-      }
-      return PeerId{i};
+  const std::uint64_t hash = hash_of(address);
+  for (Index i = peers_by_address_.first(hash); i != kNone; i = peers_by_address_.next(i)) {
+    if (!same_address(peers_[i].address, address)) continue;
+    const Index live = live_peer(PeerId{i});
+    if (live == kNone) continue;
+    if (!peers_[i].resolved_by_app) {
+      peers_[i].resolved_by_app = peers_[live].resolved_by_app = true;
+      peers_[live].handle = PeerId{i};
+      keep_peer(live);
     }
+    return PeerId{i};
   }
   if (peers_.free() == 0) recycle_peer();
   if (peers_.free() == 0) return Errc::no_memory;
@@ -93,13 +150,20 @@ Index Core::Impl::live_peer(PeerId handle) const noexcept {
 }
 
 Index Core::Impl::find_peer(const wire::EndpointId& id) const noexcept {
-  for (Index i = 0; i < peers_.touched(); ++i) {
-    if (peers_.is_used(i) && peers_[i].alias == kNone && peers_[i].id_known &&
-        peers_[i].endpoint == id) {
-      return i;
-    }
+  for (Index i = peers_by_endpoint_.first(hash_of(id)); i != kNone;
+       i = peers_by_endpoint_.next(i)) {
+    if (peers_[i].endpoint == id) return i;
   }
   return kNone;
+}
+
+void Core::Impl::name_peer(Index index, const wire::EndpointId& id) noexcept {
+  Peer& peer = peers_[index];
+  if (peer.id_known && peer.endpoint == id) return;
+  if (peer.id_known) peers_by_endpoint_.remove(hash_of(peer.endpoint), index);
+  peer.id_known = true;
+  peer.endpoint = id;
+  peers_by_endpoint_.insert(hash_of(id), index);
 }
 
 Errc Core::Impl::remove_peer(Instant now, PeerId handle) noexcept {
@@ -107,25 +171,26 @@ Errc Core::Impl::remove_peer(Instant now, PeerId handle) noexcept {
   const Index index = live_peer(handle);
   if (index == kNone) return Errc::not_found;
   lose_peer(index, Errc::canceled, now.ns);
-  for (Index i = 0; i < peers_.touched(); ++i) {
-    if (i != index && peers_.is_used(i) && live_peer(PeerId{i}) == index) {
-      unname_peer(PeerId{i});
-      peers_[i].alias = kNone;
-      path_control_.forget(peers_[i].dest);
-      peers_.give(i);
-    }
-  }
-  unname_peer(PeerId{index});
-  path_control_.forget(peers_[index].dest);
-  peers_.give(index);
+  unname_peer(index);
+  forget_peer(index);
   return Errc::ok;
 }
 
 void Core::Impl::drop_peer_if_unused(Index index) noexcept {
-  Peer& peer = peers_[index];
-  if (peer.resolved_by_app || peer.was_up || peer.contexts != kNone || peer.alias != kNone) return;
-  path_control_.forget(peer.dest);
-  peers_.give(index);
+  const Peer& peer = peers_[index];
+  if (peer.contexts != kNone || peer.alias != kNone) return;
+  if (peer.resolved_by_app || peer.was_up) {
+    note_recyclable(index);
+  } else {
+    free_peer(index);
+  }
+}
+
+void Core::Impl::set_peer_state(Peer& peer, Peer::State state) noexcept {
+  if (peer.state == Peer::State::up) --peers_up_;
+  if (state == Peer::State::up) ++peers_up_;
+  peer.state = state;
+  counters_.peers_active.set(peers_up_);
 }
 
 // A context became able to send: its peer's identity is known now. Two handles may turn out to be
@@ -140,15 +205,14 @@ void Core::Impl::learn_identity(Index index, std::uint64_t now_ns) noexcept {
     merge_peers(keep_known ? known : peer, keep_known ? peer : known);
     peer = keep_known ? known : peer;
   }
-  peers_[peer].id_known = true;
-  peers_[peer].endpoint = endpoint;
+  name_peer(peer, endpoint);
   peers_[peer].incarnation = contexts_[index].remote_incarnation;
   weigh_successor(index, contexts_[index].prev_state, now_ns);
   if (!contexts_.is_used(index)) return;
   choose_preferred(peer);
   if (peers_[peer].state != Peer::State::up) {
     counters_.peers_up.add();
-    peers_[peer].state = Peer::State::up;
+    set_peer_state(peers_[peer], Peer::State::up);
     peers_[peer].was_up = true;
     peers_[peer].hello_tries = 0;
     announce_peer(peer, Errc::ok);
@@ -186,14 +250,24 @@ void Core::Impl::merge_peers(Index into, Index from) noexcept {
       (same_life && seq_less(target.newest_serial, source.newest_serial))) {
     target.newest_serial = source.newest_serial;
   }
-  if (source.state == Peer::State::up) target.state = Peer::State::up;
+  if (source.state == Peer::State::up) set_peer_state(target, Peer::State::up);
+  set_peer_state(source, Peer::State::idle);
   source.queued_messages = 0;
   source.backlog_bytes = 0;
+  if (source.id_known) peers_by_endpoint_.remove(hash_of(source.endpoint), from);
   source.id_known = false;
   source.preferred = kNone;
+  keep_peer(into);
+  keep_peer(from);
   source.alias = into;
-  for (Index i = 0; i < peers_.touched(); ++i) {
-    if (peers_.is_used(i) && peers_[i].alias == from) peers_[i].alias = into;
+  source.alias_next = source.aliases;
+  source.aliases = kNone;
+  for (Index at = from;; at = peers_[at].alias_next) {
+    peers_[at].alias = into;
+    if (peers_[at].alias_next != kNone) continue;
+    peers_[at].alias_next = target.aliases;
+    target.aliases = from;
+    break;
   }
 }
 
@@ -235,7 +309,11 @@ void Core::Impl::choose_preferred(Index index) noexcept {
 
 void Core::Impl::announce_peer(Index index, Errc status) noexcept {
   const std::uint32_t capacity = peer_event_capacity();
-  if (peer_event_count_ == capacity) return;  // an application that polls no events misses some
+  if (peer_event_count_ == capacity) {
+    // An application that polls no events misses the oldest.
+    peer_event_head_ = (peer_event_head_ + 1) % capacity;
+    --peer_event_count_;
+  }
   peer_events_[(peer_event_head_ + peer_event_count_) % capacity] = {peers_[index].handle, status};
   ++peer_event_count_;
 }
@@ -246,7 +324,8 @@ void Core::Impl::lose_peer(Index index, Errc why, std::uint64_t now_ns) noexcept
   while (peer.contexts != kNone) destroy_context(peer.contexts, why, now_ns);
   fail_queued(index, why);  // rejected messages that came back from the contexts
   const bool was_up = peer.state == Peer::State::up;
-  peer.state = Peer::State::lost;
+  set_peer_state(peer, Peer::State::lost);
+  note_recyclable(index);
   if (was_up) counters_.peers_lost.add();
   if (why != Errc::canceled) announce_peer(index, why);
 }
@@ -288,9 +367,11 @@ Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) 
   if (index == kNone) return kNone;
   Ctx& ctx = contexts_[index];
   ctx.initiator = initiator;
+  ctx.life = contexts_.generation(index);
   ctx.peer = peer;
   ctx.peer_next = peers_[peer].contexts;
   peers_[peer].contexts = index;
+  keep_peer(peer);
   ctx.local_id = make_context_id(index);
   ctx.next_probe_id = static_cast<std::uint32_t>(prng_.next()) | 1U;
   ctx.last_heard_ns = now_ns;
@@ -301,7 +382,6 @@ Index Core::Impl::new_context(Index peer, bool initiator, std::uint64_t now_ns) 
   if (initiator && peers_[peer].state != Peer::State::up) {
     peers_[peer].state = Peer::State::connecting;
   }
-  counters_.peers_active.set(contexts_.used());
   return index;
 }
 
@@ -328,21 +408,18 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
     if (chunk != kNone) chunks_.give(chunk);
     chunk = kNone;
   }
-  // Partial messages of this context can never complete.
-  for (Index m = 0; m < rx_messages_.touched(); ++m) {
-    if (!rx_messages_.is_used(m) || rx_messages_[m].context != index) continue;
-    RxMessage& message = rx_messages_[m];
-    message.context = kNone;
-    if (message.state == RxMessage::State::partial || message.state == RxMessage::State::rejected ||
-        message.state == RxMessage::State::tombstone) {
-      free_message(m);
-    }
-  }
+  // Unfinished messages of this context can never complete.
+  while (!ctx.unfinished.empty()) free_message(ctx.unfinished.head);
+  while (!ctx.tombstones.empty()) free_message(ctx.tombstones.head);
   while (!ctx.rejections.empty()) rejections_.give(ctx.rejections.pop_front(rejections_));
   close_paths(ctx);
   if (ctx.ready) ready_.remove(contexts_, index);
-  for (std::uint32_t i = 0; i < lazy_count_; ++i) {
-    if (lazy_[i] == index) lazy_[i--] = lazy_[--lazy_count_];
+  if (ctx.lazy_at != kNone) {
+    lazy_[ctx.lazy_at] = lazy_[--lazy_count_];
+    contexts_[lazy_[ctx.lazy_at]].lazy_at = ctx.lazy_at;
+  }
+  if (ctx.state == Context::State::open) {
+    contexts_by_remote_id_.remove(hash_of_remote(ctx.remote_id), index);
   }
   deadlines_.set(index, kNoDeadline);
   Index* link = &peers_[peer].contexts;
@@ -358,7 +435,6 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
   }
   contexts_.give(index);
   if (touched_ == index) touched_ = kNone;
-  counters_.peers_active.set(contexts_.used());
   if (peers_[peer].preferred == kNone && peers_[peer].contexts != kNone) choose_preferred(peer);
   if (peers_[peer].contexts == kNone) {
     if (peers_[peer].state == Peer::State::connecting) peers_[peer].state = Peer::State::idle;

@@ -72,8 +72,8 @@ void Core::Impl::acknowledge_soon(Index index, std::uint64_t now_ns, bool lazy) 
   ctx.ack.deadline_ns = std::min(ctx.ack.deadline_ns, now_ns + config_.timing.max_ack_delay);
   if (!lazy) return;
   ctx.ack.lazy = true;
-  if (ctx.lazy_listed) return;
-  ctx.lazy_listed = true;
+  if (ctx.lazy_at != kNone) return;
+  ctx.lazy_at = lazy_count_;
   lazy_[lazy_count_++] = index;
 }
 

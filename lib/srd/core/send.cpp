@@ -12,10 +12,6 @@ namespace srd::core {
 namespace {
 constexpr std::uint8_t kNoCopy = 0xff;
 
-std::uint32_t padded(std::uint64_t bytes) {
-  return static_cast<std::uint32_t>((bytes + 3) / 4 * 4);
-}
-
 std::byte* gather(std::span<const Segment> pieces, std::byte* out) {
   for (const Segment& piece : pieces) {
     if (piece.bytes > 0) std::memcpy(out, piece.data, piece.bytes);
@@ -90,8 +86,7 @@ Errc Core::Impl::send_small(Index peer_index, const SendRequest& request,
 /// Copies a message into the peer's open bundle, or a new one. False: no bundle left.
 bool Core::Impl::append_record(Peer& peer, Index at, std::span<const Segment> payload) noexcept {
   TxMessage& message = tx_messages_[at];
-  const std::uint32_t need =
-      static_cast<std::uint32_t>(wire::kSmallRecordBytes) + padded(message.bytes);
+  const auto need = static_cast<std::uint32_t>(wire::small_record_stride(message.bytes));
   Index open = peer.bundles.tail;
   if (open == kNone || bundles_[open].count == wire::kSmallCountMax ||
       bundles_[open].bytes + need > config_.limits.bundle_bytes) {
@@ -107,7 +102,7 @@ bool Core::Impl::append_record(Peer& peer, Index at, std::span<const Segment> pa
   wire::encode(std::span(record, wire::kSmallRecordBytes), header);
   std::byte* data = record + wire::kSmallRecordBytes;
   std::byte* end = gather(payload, data);
-  std::fill(end, data + padded(message.bytes), std::byte{0});
+  std::fill(end, record + need, std::byte{0});
   message.bundle = open;
   message.bundle_next = kNone;
   message.iov[0] = {data, static_cast<std::uint32_t>(message.bytes), kNoRegion};
