@@ -12,7 +12,6 @@ import subprocess
 import tempfile
 import threading
 import time
-import unittest
 
 import harness
 from harness import FABRIC, fabric, udp_socket

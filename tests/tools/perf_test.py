@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """srd-perf over loopback: what each option does, as a user sees it."""
-import json
 import pathlib
 import re
 import signal
