@@ -199,6 +199,20 @@ TEST_F(SimPathTest, ServerReachesItsClientAfterRebinding) {
   EXPECT_EQ(world().checker().succeeded(), 401U);
 }
 
+// Ways that nobody answers any more are asked for while there is something to say, not for ever.
+TEST_F(SimPathTest, IdlePeersStopAskingForWaysThatNobodyAnswers) {
+  build();
+  world().add_nat(a, 10 * kSecond);
+  start_flow(a, b, 20'000);
+  world().run_for(20 * kMs);
+  const Rule& unanswered =
+      world().drop_next({.type = PacketType::probe, .from = b, .to = a}, UINT64_MAX);
+  world().rebind_nat(a);
+  world().run_for(2 * kMs);
+  settle();  // ends with a look at what idle hosts send
+  EXPECT_GT(unanswered.hits, 0U);
+}
+
 // A packet of the past, sent again from elsewhere, passes every check but must redirect nothing.
 TEST_F(SimPathTest, ReplayedPacketStealsNoReturnPath) {
   build();

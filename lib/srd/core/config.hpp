@@ -59,7 +59,9 @@ struct Timing {
   std::uint64_t half_open_life = 1'000'000'000;
   std::uint64_t drained_context_life = 1'000'000'000;
   std::uint64_t receiver_silence =
-      500'000'000;                    ///< a peer with unfinished messages is probed after
+      500'000'000;  ///< a peer with unfinished messages is probed after
+  /// Slots are asked no more after so long without a word of a peer that is owed nothing.
+  std::uint64_t probing_silence = 1'000'000'000;
   std::uint64_t burst_span = 20'000;  ///< one burst carries at most this long at the current rate
   static Timing kernel() noexcept;
   static Timing bypass() noexcept;

@@ -314,6 +314,8 @@ class Core::Impl {
   void on_rev_path(Ctx& ctx, const wire::RevPath& rev_path, std::uint64_t now_ns) noexcept;
   void on_re_path(Index index, const wire::RePath& re_path, std::uint64_t now_ns) noexcept;
   void slot_timers(Index index, std::uint64_t now_ns) noexcept;
+  [[nodiscard]] bool has_unfinished(const Ctx& ctx) const noexcept;
+  [[nodiscard]] bool may_probe(const Ctx& ctx, std::uint64_t now_ns) const noexcept;
   void judge_slot_loss(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept;
   void close_paths(Ctx& ctx) noexcept;
   void retire_path(PathId path) noexcept;

@@ -45,7 +45,7 @@ std::uint64_t Core::Impl::context_deadline(const Ctx& ctx) const noexcept {
                 ctx.rack_timer.due_ns, ctx.retry_timer.due_ns, ctx.limit_probe.due_ns,
                 ctx.want_nack.due_ns, ctx.silence.due_ns, ctx.dead_timer.due_ns, ctx.confirm_due_ns,
                 ctx.limit_reminder_ns, ctx.pace_due_ns, ctx.blocked_due_ns});
-  if (ctx.state == Context::State::open) {
+  if (may_probe(ctx, now_ns_)) {
     for (std::uint64_t rest = ctx.paths.unproven_mask(); rest != 0; rest &= rest - 1) {
       const auto i = static_cast<std::uint32_t>(std::countr_zero(rest));
       const Slot& slot = ctx.paths[i];
@@ -141,7 +141,21 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   if (now_ns >= ctx.pace_due_ns) ctx.pace_due_ns = UINT64_MAX;
   if (now_ns >= ctx.blocked_due_ns) ctx.blocked_due_ns = UINT64_MAX;
   wake_waiting(ctx.peer, now_ns);
-  if (ctx.state == Context::State::open) slot_timers(index, now_ns);
+  if (may_probe(ctx, now_ns)) slot_timers(index, now_ns);
+}
+
+/// Something that was begun in either direction has no end yet.
+bool Core::Impl::has_unfinished(const Ctx& ctx) const noexcept {
+  return ctx.una != ctx.nxt || !ctx.active.empty() || !ctx.parked.empty() ||
+         !ctx.aborting.empty() || ctx.partials != 0 || ctx.rx.has_hole();
+}
+
+/// An idle peer that may be gone, or whose ways all changed, is not asked for ever. The first
+/// packet either way makes it awake again.
+bool Core::Impl::may_probe(const Ctx& ctx, std::uint64_t now_ns) const noexcept {
+  if (ctx.state != Context::State::open) return false;
+  return now_ns < ctx.last_heard_ns + config_.timing.probing_silence || ctx.doubted ||
+         has_unfinished(ctx) || has_payload_to_send(ctx);
 }
 
 bool Core::Impl::has_living_sibling(Index index, std::uint64_t now_ns) const noexcept {
@@ -174,9 +188,8 @@ bool Core::Impl::set_up_timers(Index index, std::uint64_t now_ns) noexcept {
         return true;
       case Context::State::open: {
         const std::uint64_t idle_since = std::max(ctx.last_heard_ns, ctx.last_tx_ns);
-        const bool idle = ctx.una == ctx.nxt && ctx.active.empty() && ctx.parked.empty() &&
-                          ctx.aborting.empty() && ctx.partials == 0 && !ctx.rx.has_hole() &&
-                          now_ns - idle_since >= config_.timing.drained_context_life;
+        const bool idle =
+            !has_unfinished(ctx) && now_ns - idle_since >= config_.timing.drained_context_life;
         ctx.close_pending = idle;
         ctx.give_up_ns = idle ? UINT64_MAX : now_ns + config_.timing.drained_context_life;
         break;
