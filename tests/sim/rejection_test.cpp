@@ -74,6 +74,25 @@ TEST_F(SimRejectionTest, NacksAskedForComeTheWayOfTheQuestion) {
   EXPECT_EQ(world().checker().succeeded(), kSenders * 200);
 }
 
+// Rejected messages keep the bundles that their payload lies in until they come again, and need
+// bundles to come again.
+TEST_F(SimRejectionTest, RejectedSmallMessagesThatHoldAllBundlesComeAgain) {
+  HostConfig host = fast_host();
+  host.limits.bundles = 4;
+  host.limits.receive_pool_bytes = 16U << 10;
+  host.limits.max_message_bytes = 8U << 10;
+  build(quiet_fabric(), host, host);
+  crowd_.push_back(a);
+  while (crowd_.size() < kSenders) crowd_.push_back(world().add_host(host));
+  world().host(b).app().config.releases = false;
+  crowd_sends(400, 60);
+  world().run_for(100 * kMs);
+  ASSERT_GT(rejected(), 0U);
+  world().host(b).app().config.releases = true;
+  settle();
+  EXPECT_EQ(world().checker().succeeded(), kSenders * 60);
+}
+
 TEST_F(SimRejectionTest, RejectedLargeMessageLeavesNoPartial) {
   build_crowd(512U << 10, 128U << 10);
   crowd_sends(100'000, 6);

@@ -335,6 +335,10 @@ class Core::Impl {
   void free_tx_message(Index message) noexcept;
   void wait_for_retry(Index peer, Index message) noexcept;
   bool requeue(Index peer, Index message) noexcept;
+  void back_to_queue(Peer& peer, Index message) noexcept;
+  bool requeue_bundle(Peer& peer, Index bundle) noexcept;
+  [[nodiscard]] bool fits_open_bundle(const Peer& peer, std::uint64_t bytes) const noexcept;
+  [[nodiscard]] bool has_record_room(const Peer& peer, std::uint64_t bytes) const noexcept;
   void drop_bundle_if_dead(Index bundle) noexcept;
 
   std::byte* bundle_data(Index bundle) const noexcept {

@@ -83,13 +83,23 @@ Errc Core::Impl::send_small(Index peer_index, const SendRequest& request,
   return Errc::ok;
 }
 
+/// Whether the peer's open bundle takes a message of so many bytes.
+bool Core::Impl::fits_open_bundle(const Peer& peer, std::uint64_t bytes) const noexcept {
+  const Index open = peer.bundles.tail;
+  return open != kNone && bundles_[open].count < wire::kSmallCountMax &&
+         bundles_[open].bytes + wire::small_record_stride(bytes) <= config_.limits.bundle_bytes;
+}
+
+bool Core::Impl::has_record_room(const Peer& peer, std::uint64_t bytes) const noexcept {
+  return fits_open_bundle(peer, bytes) || bundles_.free() > 0;
+}
+
 /// Copies a message into the peer's open bundle, or a new one. False: no bundle left.
 bool Core::Impl::append_record(Peer& peer, Index at, std::span<const Segment> payload) noexcept {
   TxMessage& message = tx_messages_[at];
   const auto need = static_cast<std::uint32_t>(wire::small_record_stride(message.bytes));
   Index open = peer.bundles.tail;
-  if (open == kNone || bundles_[open].count == wire::kSmallCountMax ||
-      bundles_[open].bytes + need > config_.limits.bundle_bytes) {
+  if (!fits_open_bundle(peer, message.bytes)) {
     open = bundles_.take();
     if (open == kNone) return false;
     peer.bundles.push_back(bundles_, open);
@@ -227,36 +237,61 @@ void Core::Impl::wake_waiting(Index peer_index, std::uint64_t now_ns) noexcept {
 /// Back into the queue under a new message id. False: no bundle left now.
 bool Core::Impl::requeue(Index peer_index, Index at) noexcept {
   Peer& peer = peers_[peer_index];
+  const Index old = tx_messages_[at].bundle;
+  if (old == kNone) {
+    back_to_queue(peer, at);
+    peer.queue.push_front(tx_messages_, at);
+  } else if (has_record_room(peer, tx_messages_[at].bytes)) {
+    back_to_queue(peer, at);
+    const Segment payload = tx_messages_[at].iov[0];
+    ++bundles_[old].live;  // the payload must outlive the copy
+    leave_bundle(at);
+    append_record(peer, at, std::span(&payload, 1));
+    --bundles_[old].live;
+    drop_bundle_if_dead(old);
+  } else if (!requeue_bundle(peer, old)) {
+    peer.waiting.remove(tx_messages_, at);
+    tx_messages_[at].retry_at_ns = now_ns_ + config_.timing.rto_min;
+    wait_for_retry(peer_index, at);
+    return false;
+  }
+  if (peer.preferred != kNone) mark_ready(peer.preferred);
+  return true;
+}
+
+void Core::Impl::back_to_queue(Peer& peer, Index at) noexcept {
   TxMessage& message = tx_messages_[at];
   peer.waiting.remove(tx_messages_, at);
   message.state = TxMessage::State::queued;
   message.unacked = 0;
-  if (message.bundle != kNone) {
-    const Segment payload = message.iov[0];
-    const Index old = message.bundle;
-    ++bundles_[old].live;  // the payload must outlive the copy
-    leave_bundle(at);
-    const bool appended = append_record(peer, at, std::span(&payload, 1));
-    if (!appended) {
-      // Keep the old payload and try again with the next timer.
-      message.bundle = old;
-      message.bundle_next = kNone;
-      Bundle& bundle = bundles_[old];
-      (bundle.first_message == kNone ? bundle.first_message
-                                     : tx_messages_[bundle.last_message].bundle_next) = at;
-      bundle.last_message = at;
-      message.retry_at_ns = now_ns_ + config_.timing.rto_min;
-      settle_rejected(peer_index, at);
-      return false;
-    }
-    --bundles_[old].live;
-    drop_bundle_if_dead(old);
-  } else {
-    peer.queue.push_front(tx_messages_, at);
-  }
   ++peer.queued_messages;
   peer.backlog_bytes += message.bytes;
-  if (peer.preferred != kNone) mark_ready(peer.preferred);
+}
+
+/// A bundle of which only rejected messages are left goes again with all of them: the last way when
+/// such messages hold all bundles.
+bool Core::Impl::requeue_bundle(Peer& peer, Index index) noexcept {
+  Bundle& bundle = bundles_[index];
+  std::uint32_t waiting = 0;
+  for (Index m = bundle.first_message; m != kNone; m = tx_messages_[m].bundle_next) {
+    if (tx_messages_[m].state == TxMessage::State::waiting) ++waiting;
+  }
+  if (waiting != bundle.live) return false;
+  bundle.count = bundle.bytes = bundle.payload_bytes = 0;
+  for (Index m = bundle.first_message; m != kNone; m = tx_messages_[m].bundle_next) {
+    back_to_queue(peer, m);
+    // Records are linked in the order of their places: each moves towards the front, over dead
+    // ones.
+    Segment& payload = tx_messages_[m].iov[0];
+    std::byte* place = bundle_data(index) + bundle.bytes;
+    const std::size_t bytes = wire::small_record_stride(payload.bytes);
+    std::memmove(place, payload.data - wire::kSmallRecordBytes, bytes);
+    payload.data = place + wire::kSmallRecordBytes;
+    ++bundle.count;
+    bundle.bytes = static_cast<std::uint16_t>(bundle.bytes + bytes);
+    bundle.payload_bytes = static_cast<std::uint16_t>(bundle.payload_bytes + payload.bytes);
+  }
+  peer.bundles.push_back(bundles_, index);
   return true;
 }
 
