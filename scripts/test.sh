@@ -13,7 +13,7 @@ usage() {
 Usage: scripts/test.sh [--yes | --no-install] [--only NAME[,NAME...]] [--full]
 Builds and runs the tests. Configurations, in this order:
   release  optimised; all tests: unit, simulator, driver, API, end to end, install, style
-  dev      AddressSanitizer + UndefinedBehaviorSanitizer: unit, simulator, driver, API
+  dev      AddressSanitizer + UndefinedBehaviorSanitizer: unit, simulator, driver, API, tools
   tsan     ThreadSanitizer: everything that has threads
   clang    clang 14 with warnings as errors and clang-tidy: unit, API
   fuzz     libFuzzer + AddressSanitizer: the corpus, then new inputs for a short time
@@ -124,7 +124,7 @@ missing_tool() {
 # Test folders a configuration builds, "" for everything. The labels it runs are in CMakePresets.json.
 test_folders() {
   case $1 in
-    dev) echo unit sim driver api ;;
+    dev) echo unit sim driver api tools ;;
     tsan) echo driver api ;;
     fuzz) echo fuzz ;;
   esac
