@@ -30,6 +30,14 @@ class Slab {
 
   /// kNone if all are in use.
   Index take() noexcept {
+    const Index index = take_uncleared();
+    if (index != kNone) new (&slot(index).object) T{};
+    return index;
+  }
+
+  /// Like take(), but the object holds what it held last, zeros at first: for large ones whose user
+  /// writes each part before reading it.
+  Index take_uncleared() noexcept {
     Index index = free_;
     if (index != kNone) {
       free_ = slot(index).next_free;
@@ -37,7 +45,6 @@ class Slab {
       if (touched_ == capacity_) return kNone;
       index = touched_++;
     }
-    new (&slot(index).object) T{};
     slot(index).next_free = kInUse;
     ++used_;
     return index;

@@ -11,6 +11,7 @@
 namespace srd::sock {
 
 struct Syscalls {
+  ssize_t (*recvmsg)(int fd, msghdr* message, int flags);
   int (*recvmmsg)(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout);
   int (*sendmmsg)(int fd, mmsghdr* messages, unsigned count, int flags);
   ssize_t (*sendmsg)(int fd, const msghdr* message, int flags);
@@ -18,7 +19,7 @@ struct Syscalls {
 };
 
 inline const Syscalls& kernel_syscalls() noexcept {
-  static constexpr Syscalls kTable{&::recvmmsg, &::sendmmsg, &::sendmsg, &::setsockopt};
+  static constexpr Syscalls kTable{&::recvmsg, &::recvmmsg, &::sendmmsg, &::sendmsg, &::setsockopt};
   return kTable;
 }
 

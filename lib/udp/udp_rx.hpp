@@ -61,8 +61,7 @@ class Receiver {
   static constexpr std::uint32_t kLocalMask = (1U << kLocalShift) - 1;
   static constexpr unsigned kSockets = sock::PathPool::kSocketsMax;
   static constexpr unsigned kReadMax = 32;  ///< buffers per recvmmsg
-  static constexpr unsigned kReadMin =
-      2;  ///< one more than ping-pong needs: a short read says "dry"
+  static constexpr unsigned kReadMin = 2;
   /// The hot socket is served alone for at most so long, with traffic and without, before epoll is
   /// asked about the others.
   static constexpr std::uint64_t kSweepBusyNs = 50'000;
@@ -98,6 +97,7 @@ class Receiver {
   enum class ReadResult : std::uint8_t { dry, more, starved };
   ReadResult read(unsigned socket, std::size_t wanted) noexcept;
   void prepare(unsigned count) noexcept;
+  int receive(int fd, unsigned count) noexcept;
   void accept(unsigned socket, unsigned slot) noexcept;
   static std::uint64_t wall_ahead_ns() noexcept;
   [[nodiscard]] Instant arrival(unsigned socket, std::uint64_t stamp_ns) noexcept;
@@ -120,6 +120,7 @@ class Receiver {
   unsigned hot_ = sock::PathPool::kServiceSocket;
   unsigned last_rx_socket_ = kSockets;  ///< none yet
   unsigned read_size_ = kReadMin;       ///< adapts to what the last reads found
+  bool last_read_empty_ = false;        ///< the next one will hardly find more than one
   bool others_busy_ = false;            ///< the last sweep found a socket other than the hot one
   bool interest_off_ = false;           ///< sockets are masked because no buffer is free
   Instant last_now_{};

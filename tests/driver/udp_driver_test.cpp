@@ -79,6 +79,14 @@ ssize_t faulty_sendmsg(int fd, const msghdr* message, int flags) {
   return faulty_sendmmsg(fd, &one, 1, flags) == 1 ? static_cast<ssize_t>(one.msg_len) : -1;
 }
 
+ssize_t faulty_recvmsg(int fd, msghdr* message, int flags) {
+  if (const int error = std::exchange(g_faults.recv_error_once, 0)) {
+    errno = error;
+    return -1;
+  }
+  return ::recvmsg(fd, message, flags);
+}
+
 int faulty_recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   if (const int error = std::exchange(g_faults.recv_error_once, 0)) {
     errno = error;
@@ -95,8 +103,8 @@ int faulty_setsockopt(int fd, int level, int name, const void* value, socklen_t 
   return ::setsockopt(fd, level, name, value, bytes);
 }
 
-constexpr sock::Syscalls kFaulty{&faulty_recvmmsg, &faulty_sendmmsg, &faulty_sendmsg,
-                                 &faulty_setsockopt};
+constexpr sock::Syscalls kFaulty{&faulty_recvmsg, &faulty_recvmmsg, &faulty_sendmmsg,
+                                 &faulty_sendmsg, &faulty_setsockopt};
 
 /// Waits for real time; there is no other for sockets.
 class LoopbackBed final : public DriverBed {

@@ -68,7 +68,9 @@ TEST_F(SimLossTest, LostBurstIsFoundWithoutATimeout) {
   EXPECT_GE(counters(a).tx_retransmits.value(), lost.hits);
   EXPECT_EQ(counters(a).rto_probes.value() + counters(a).tail_probes.value(), probes);
   EXPECT_LE(counters(a).tx_retransmits.value(), lost.hits + 2);
-  EXPECT_EQ(counters(a).path_suspects.value(), 0U) << "the path lives: later bursts arrived";
+  // The path lives. If its share was in flight whole, no later burst could tell: then it is probed.
+  EXPECT_LE(counters(a).path_suspects.value(), 1U);
+  EXPECT_EQ(counters(a).path_rerolls.value(), 0U);
   settle();
 }
 

@@ -18,7 +18,7 @@ bool Core::Impl::has_psn_room(const Ctx& ctx, std::uint32_t count) const noexcep
 bool Core::Impl::lease_psn(Ctx& ctx) noexcept {
   Index& chunk = ctx.chunks[ctx.nxt / kChunkPsns % kWindowWords];
   if (chunk == kNone) {
-    chunk = chunks_.take();
+    chunk = chunks_.take_uncleared();
     if (chunk == kNone) return false;
     const std::size_t ring = ctx.nxt / 64 % kWindowWords;
     ctx.acked[ring] = 0;

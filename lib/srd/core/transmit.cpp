@@ -71,7 +71,7 @@ std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) no
     datagram.payload[0] = {shot.packet.data(), shot.bytes, kNoRegion};
     datagram.payload_count = 1;
   }
-  // One round over the ready contexts; each that sent something stays in the ring.
+  // One round over the ready contexts; each that has more to send stays in the ring.
   for (std::uint32_t round = contexts_.used(); n < out.size() && !ready_.empty() && round > 0;
        --round) {
     const Index index = ready_.pop_front(contexts_);
@@ -81,12 +81,17 @@ std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) no
     const std::size_t sent_now = transmit(index, now.ns, out.subspan(n, quota));
     n += sent_now;
     if (!contexts_.is_used(index) || contexts_.generation(index) != life) continue;
-    if (sent_now > 0) mark_ready(index);
+    if (sent_now == quota || (sent_now > 0 && owes_control(contexts_[index]))) mark_ready(index);
     rearm(index);
   }
   for (std::size_t i = 0; i < n; ++i) counters_.tx_bytes.add(out[i].bytes());
   counters_.tx_datagrams.add(n);
   return n;
+}
+
+/// Whether a limit of one call, other than its length, kept something back.
+bool Core::Impl::owes_control(const Ctx& ctx) noexcept {
+  return ctx.ack.due || ctx.rejections_to_send > 0;
 }
 
 std::size_t Core::Impl::transmit(Index index, std::uint64_t now_ns,

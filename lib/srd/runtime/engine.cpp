@@ -27,12 +27,7 @@ bool Engine::turn(Clock& clock) noexcept {
   bool worked = receive(clock);
   Instant now = clock.now();
   worked |= collect_done(now);
-  std::array<PathEvent, 16> events;
-  for (std::size_t n = io_->poll_path_events(events); n > 0; n = io_->poll_path_events(events)) {
-    for (std::size_t i = 0; i < n; ++i) core_->handle_path_event(now, events[i]);
-    worked = true;
-    if (n < events.size()) break;
-  }
+  worked |= collect_path_events(now);
   note_host_state(now);
   if (now >= core_->next_deadline()) {
     core_->handle_timeout(now);
@@ -88,19 +83,30 @@ bool Engine::transmit(Instant now, std::size_t budget) noexcept {
     if (n == 0) break;
     io_->tx_burst(std::span<const TxDatagram>(tx_).first(n));
     collect_done(now);
-    budget -= n;
     sent = true;
+    if (n < std::min(budget, tx_.size())) break;  // asking again would find nothing
+    budget -= n;
   }
   return sent;
 }
 
 bool Engine::collect_done(Instant now) noexcept {
-  std::array<TxDone, 64> done;
   bool any = false;
-  for (std::size_t n = io_->tx_done(done); n > 0; n = io_->tx_done(done)) {
-    core_->handle_tx_done(now, std::span<const TxDone>(done).first(n));
+  for (std::size_t n = io_->tx_done(done_); n > 0; n = io_->tx_done(done_)) {
+    core_->handle_tx_done(now, std::span<const TxDone>(done_).first(n));
     any = true;
-    if (n < done.size()) break;
+    if (n < done_.size()) break;
+  }
+  return any;
+}
+
+bool Engine::collect_path_events(Instant now) noexcept {
+  bool any = false;
+  for (std::size_t n = io_->poll_path_events(path_events_); n > 0;
+       n = io_->poll_path_events(path_events_)) {
+    for (std::size_t i = 0; i < n; ++i) core_->handle_path_event(now, path_events_[i]);
+    any = true;
+    if (n < path_events_.size()) break;
   }
   return any;
 }

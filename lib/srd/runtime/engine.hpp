@@ -56,6 +56,7 @@ class Engine {
   bool receive(Clock& clock) noexcept;
   bool transmit(Instant now, std::size_t budget) noexcept;
   bool collect_done(Instant now) noexcept;
+  bool collect_path_events(Instant now) noexcept;
   void return_buffers() noexcept;
   void note_host_state(Instant now) noexcept;
 
@@ -63,6 +64,9 @@ class Engine {
   std::unique_ptr<core::Core> core_;
   std::array<RxDatagram, kBurst> rx_{};
   std::array<TxDatagram, kBurst> tx_{};
+  // Members, so that a turn in which nothing happened does not pay for clearing them.
+  std::array<TxDone, 64> done_{};
+  std::array<PathEvent, 16> path_events_{};
   DriverCounters driver_counters_;
 };
 

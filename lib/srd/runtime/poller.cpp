@@ -172,14 +172,13 @@ void Poller::flush_all() noexcept {
 
 // A share per visit, so that one busy endpoint cannot starve the others of a small `out`.
 std::size_t Poller::harvest(std::span<srd_completion> out) noexcept {
-  std::array<core::Event, 32> events;
   std::size_t count = 0;
   for (std::size_t idle = 0; count < out.size() && idle < endpoints_.size();) {
     next_ = next_ < endpoints_.size() ? next_ : 0;
     srd_endpoint* endpoint = endpoints_[next_++];
     const std::size_t n = endpoint->core().poll_events(
-        std::span(events).first(std::min(events.size(), out.size() - count)));
-    for (std::size_t i = 0; i < n; ++i) fill(out[count++], endpoint, events[i]);
+        std::span(events_).first(std::min(events_.size(), out.size() - count)));
+    for (std::size_t i = 0; i < n; ++i) fill(out[count++], endpoint, events_[i]);
     idle = n == 0 ? idle + 1 : 0;
   }
   return count;

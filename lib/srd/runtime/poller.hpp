@@ -8,6 +8,7 @@
 // level-triggered.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -123,9 +124,10 @@ class Poller {
 
   mutable std::mutex mutex_;  // everything below that is not atomic, and the endpoints' engines
   std::vector<srd_endpoint*> endpoints_;
-  std::size_t next_ = 0;      // whose completions come first
-  Instant armed_ = kNever;    // what the timer is set to; may have passed
-  unsigned sleepers_ = 0;     // threads in epoll_wait
+  std::size_t next_ = 0;                  // whose completions come first
+  std::array<core::Event, 32> events_{};  // a member, so that it need not be cleared each time
+  Instant armed_ = kNever;                // what the timer is set to; may have passed
+  unsigned sleepers_ = 0;                 // threads in epoll_wait
   std::thread::id armed_by_;  // a foreign loop armed the poller and may sleep on its descriptor
 
   std::atomic<bool> signaled_{false};        // the event counter is, or is about to be, above zero
