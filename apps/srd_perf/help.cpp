@@ -43,7 +43,7 @@ Client:
   -c, --client HOST         run as client of the server at HOST
   -t, --time #              seconds to send (default 10; 0: until Ctrl-C)
   -n, --bytes #[KMG]        bytes to send, instead of -t
-  -l, --length #[KMG]       bytes of one message (default 128K)
+  -l, --length #[KMG]       bytes of one message (default 1M)
   -P, --parallel #          streams, all in the same flow (default 1)
   -R, --reverse             the server sends
       --bidir               both send

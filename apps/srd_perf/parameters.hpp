@@ -18,7 +18,7 @@ struct Parameters {
   Mode mode = Mode::throughput;
   Direction direction = Direction::forward;
   std::uint32_t streams = 1;  ///< in each direction
-  std::uint64_t message_bytes = 128U << 10;
+  std::uint64_t message_bytes = 1U << 20;
   std::uint64_t window_bytes = 8U << 20;  ///< outstanding per stream
   double duration_s = 10;                 ///< 0: until `total_bytes`, or until somebody ends it
   double omit_s = 0;

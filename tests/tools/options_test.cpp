@@ -43,7 +43,7 @@ TEST(OptionsTest, client_with_defaults) {
   EXPECT_EQ(options.role, Role::client);
   EXPECT_EQ(options.host, "10.0.0.2");
   EXPECT_EQ(options.parameters.duration_s, 10);
-  EXPECT_EQ(options.parameters.message_bytes, 131072U);
+  EXPECT_EQ(options.parameters.message_bytes, 1U << 20);
   EXPECT_EQ(options.parameters.direction, Direction::forward);
 }
 

@@ -521,9 +521,10 @@ void Core::Impl::on_dup_report(Ctx& ctx, std::uint16_t dup_total, std::uint64_t 
   needless -= own;
   if (needless == 0) return;
   counters_.tx_spurious.add(needless);
-  // Reordering, or a retransmission came too early: allow for more (RFC 8985 7.2).
-  const std::uint64_t srtt = std::max<std::uint64_t>(ctx.rtt.srtt_ns(), 1);
-  ctx.reo_ns = std::min(std::max(ctx.reo_ns * 2, srtt / 4), srtt);
+  // Reordering, or a retransmission came too early: allow for more (RFC 8985 7.2), for a while.
+  const std::uint64_t target = ctx.congestion.target_ns();
+  ctx.reo_ns = std::min(std::max(ctx.reo_ns, target) * 2, std::max(ctx.rtt.srtt_ns(), 4 * target));
+  ctx.reo_relax_ns = now_ns + kReoRelaxNs;
   ctx.fifo_spurious += needless;
   if (ctx.fifo_losses >= kFifoJudgeCount) {
     if (ctx.fifo_spurious * 100 > ctx.fifo_losses) {

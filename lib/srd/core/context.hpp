@@ -16,6 +16,7 @@
 namespace srd::core {
 
 inline constexpr std::uint32_t kWindowPsnsMax = 8192;
+inline constexpr std::uint64_t kReoRelaxNs = 1'000'000'000;
 inline constexpr std::uint64_t kOpenAllBytes =
     64U << 10;  ///< in flight or waiting: every slot is opened
 inline constexpr std::uint32_t kWindowWords = kWindowPsnsMax / 64;
@@ -136,6 +137,7 @@ struct Context {
   std::uint64_t assigned_bytes = 0;  ///< payload of all PSNs assigned, for the limit
   std::uint64_t limit_bytes = 0;
   bool limit_blocked = false, window_limited = false;
+  bool burst_held = false;  ///< the next burst waits for a call with room for all of it
   LateTimer limit_probe;
   // trying a message longer than the limit allows: when next, and the room there was last time
   std::uint64_t alone_at_ns = 0, alone_pause_ns = 0, alone_room_bytes = 0;
@@ -154,7 +156,8 @@ struct Context {
   std::uint64_t rack_tx_ns = 0;  ///< latest send time of anything acknowledged
   std::uint32_t rack_order = 0;
   std::uint64_t latest_ack_ns = 0;  ///< arrival of the newest ACK
-  std::uint64_t reo_ns = 0;         ///< RACK reordering allowance on top of RTTmin / 4
+  std::uint64_t reo_ns = 0;         ///< RACK reordering allowance learned from needless losses
+  std::uint64_t reo_relax_ns = 0;   ///< when half of it is unlearned
   std::uint64_t last_heard_ns = 0;
   std::uint16_t peer_dup_total = 0, peer_host_drops = 0;
   std::uint32_t own_copies = 0;  ///< deliberate copies not yet matched against dup_total

@@ -378,7 +378,7 @@ class Core::Impl {
                              TxDatagram& out) noexcept;
   void finish_datagram(const Ctx& ctx, TxDatagram& out) noexcept;
   [[nodiscard]] bool has_payload_to_send(const Ctx& ctx) const noexcept;
-  [[nodiscard]] static bool owes_control(const Ctx& ctx) noexcept;
+  [[nodiscard]] static bool held_back(const Ctx& ctx) noexcept;
   [[nodiscard]] std::uint32_t next_segment(const Ctx& ctx, const TxMessage& message) const noexcept;
   std::uint32_t cut_segment(Ctx& ctx, Index message, std::uint32_t bytes) noexcept;
   Index current_message(Index index) noexcept;

@@ -106,6 +106,10 @@ void Core::Impl::detect_rack(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   std::uint64_t earliest = UINT64_MAX;
   const std::uint64_t base = ctx.rtt.base_ns() == UINT64_MAX ? 0 : ctx.rtt.base_ns();
+  if (now_ns >= ctx.reo_relax_ns) {
+    ctx.reo_ns /= 2;
+    ctx.reo_relax_ns = now_ns + kReoRelaxNs;
+  }
   // Queues of the paths differ by what the window aims at, and hosts nap: less is no evidence.
   const std::uint64_t reo =
       std::max({ctx.reo_ns, base / 4, config_.timing.fifo_gap_min, ctx.congestion.target_ns()});

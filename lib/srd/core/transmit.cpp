@@ -81,7 +81,7 @@ std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) no
     const std::size_t sent_now = transmit(index, now.ns, out.subspan(n, quota));
     n += sent_now;
     if (!contexts_.is_used(index) || contexts_.generation(index) != life) continue;
-    if (sent_now == quota || (sent_now > 0 && owes_control(contexts_[index]))) mark_ready(index);
+    if (sent_now == quota || (sent_now > 0 && held_back(contexts_[index]))) mark_ready(index);
     rearm(index);
   }
   for (std::size_t i = 0; i < n; ++i) counters_.tx_bytes.add(out[i].bytes());
@@ -90,8 +90,8 @@ std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) no
 }
 
 /// Whether a limit of one call, other than its length, kept something back.
-bool Core::Impl::owes_control(const Ctx& ctx) noexcept {
-  return ctx.ack.due || ctx.rejections_to_send > 0;
+bool Core::Impl::held_back(const Ctx& ctx) noexcept {
+  return ctx.burst_held || ctx.ack.due || ctx.rejections_to_send > 0;
 }
 
 std::size_t Core::Impl::transmit(Index index, std::uint64_t now_ns,
@@ -134,9 +134,10 @@ std::uint64_t Core::Impl::burst_bytes(const Ctx& ctx) const noexcept {
   // (PROTOCOL.md 7.3).
   const auto at_rate = static_cast<std::uint64_t>(ctx.congestion.rate() *
                                                   static_cast<double>(config_.timing.burst_span));
-  const std::uint64_t most = std::min<std::uint64_t>(
-      std::uint64_t{config_.driver.tx_burst_segments_max} * ctx.datagram_bytes,
-      config_.driver.tx_burst_bytes_max);
+  const std::uint64_t most =
+      ctx.payload_bytes *
+      std::min<std::uint64_t>(config_.driver.tx_burst_segments_max,
+                              config_.driver.tx_burst_bytes_max / ctx.datagram_bytes);
   const std::uint64_t quarter = ctx.congestion.window_bytes() / 4;
   return std::max<std::uint64_t>(std::min({at_rate, most, quarter}), ctx.payload_bytes);
 }
@@ -568,17 +569,25 @@ std::size_t Core::Impl::transmit_data(Index index, std::uint64_t now_ns,
   Ctx& ctx = contexts_[index];
   std::size_t n = 0;
   Burst burst;
+  ctx.burst_held = false;
   while (n < out.size() && may_send_new(ctx)) {
     const Index at = current_message(index);
     if (at == kNone) break;
     TxMessage& message = tx_messages_[at];
     const std::uint32_t bytes = next_segment(ctx, message);
     if (!within_limit(ctx, bytes, now_ns) || !has_psn_room(ctx, 1 + kPsnReserve)) break;
-    if (!window_allows(ctx, bytes)) {
+    // A burst begins when the window has room for all of it: what each ACK frees would be sent in
+    // ever smaller pieces.
+    const std::uint64_t room =
+        burst.datagrams > 0 ? bytes : std::min(burst_bytes(ctx), peers_[ctx.peer].backlog_bytes);
+    if (!window_allows(ctx, room)) {
       ctx.window_limited = true;
       break;
     }
     if (burst.datagrams == 0) {
+      // A burst cut short by the end of `out` would cost the device a unit more.
+      ctx.burst_held = n > 0 && (out.size() - n) * ctx.payload_bytes < burst_bytes(ctx);
+      if (ctx.burst_held) break;
       burst = start_data_burst(ctx, message, bytes, now_ns);
       if (burst.datagrams == 0) break;
     }

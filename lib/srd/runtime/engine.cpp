@@ -76,18 +76,16 @@ bool Engine::receive(Clock& clock) noexcept {
 }
 
 bool Engine::transmit(Instant now, std::size_t budget) noexcept {
-  bool sent = false;
-  while (budget > 0) {
-    const std::size_t n =
-        core_->poll_transmit(now, std::span(tx_).first(std::min(budget, tx_.size())));
+  std::size_t sent = 0;
+  while (sent < budget) {
+    const std::size_t n = core_->poll_transmit(now, tx_);
     if (n == 0) break;
     io_->tx_burst(std::span<const TxDatagram>(tx_).first(n));
     collect_done(now);
-    sent = true;
-    if (n < std::min(budget, tx_.size())) break;  // asking again would find nothing
-    budget -= n;
+    sent += n;
+    if (!core_->has_transmit(now)) break;
   }
-  return sent;
+  return sent > 0;
 }
 
 bool Engine::collect_done(Instant now) noexcept {
