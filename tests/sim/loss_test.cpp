@@ -68,9 +68,8 @@ TEST_F(SimLossTest, LostBurstIsFoundWithoutATimeout) {
   EXPECT_GE(counters(a).tx_retransmits.value(), lost.hits);
   EXPECT_EQ(counters(a).rto_probes.value() + counters(a).tail_probes.value(), probes);
   EXPECT_LE(counters(a).tx_retransmits.value(), lost.hits + 2);
-  // The path lives. If its share was in flight whole, no later burst could tell: then it is probed.
+  // The path lives. Only if its whole share was in flight, no later burst could tell.
   EXPECT_LE(counters(a).path_suspects.value(), 1U);
-  EXPECT_EQ(counters(a).path_rerolls.value(), 0U);
   settle();
 }
 

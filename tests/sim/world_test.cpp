@@ -31,7 +31,9 @@ TEST_F(SimWorldTest, DeliversBothWaysOnAQuietFabric) {
   send(a, b, 16U << 20);
   settle();
   EXPECT_EQ(world().checker().delivered(), 21U);
-  EXPECT_EQ(counters(a).tx_retransmits.value() + counters(b).tx_retransmits.value(), 0U);
+  // The start may overfill a queue; nothing is sent again without such a loss.
+  EXPECT_EQ(counters(a).tx_spurious.value() + counters(b).tx_spurious.value(), 0U);
+  EXPECT_EQ(counters(a).rx_duplicates.value() + counters(b).rx_duplicates.value(), 0U);
 }
 
 TEST_F(SimWorldTest, HostClocksMayDiffer) {
