@@ -25,10 +25,6 @@ function(srd_layer name)
     file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${dir}/*.cpp)
     list(APPEND sources ${found})
   endforeach()
-  if(NOT sources)  # a layer that is being written
-    set(sources ${CMAKE_CURRENT_BINARY_DIR}/${name}_empty.cpp)
-    file(WRITE ${sources} "")
-  endif()
   add_library(srd_${name} OBJECT ${sources})
   srd_configure(srd_${name})
   target_include_directories(srd_${name} PUBLIC

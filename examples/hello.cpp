@@ -10,8 +10,9 @@ int main() {
   auto peer = alice.resolve(bob.address()).value();
   if (alice.send(peer, srd::as_bytes("hello"))) return std::puts(srd::last_error());
   std::array<srd::Completion, 16> completions;
-  for (;;)
-    for (const auto& completion : poller.wait(completions))
+  for (std::error_code error; !error;)
+    for (const auto& completion : poller.wait(completions, error))
       if (const srd::Message message(completion); message)
         return std::printf("bob got: %s\n", std::string(message.text()).c_str()) < 0;
+  return std::puts(srd::last_error());
 }

@@ -122,7 +122,6 @@ void CorePair::make_core(Side& side, std::uint64_t seed) {
   config.driver.rx_buffers = kBuffers;
   config.driver.paths_max = 64;
   config.driver.ecn = true;
-  config.driver.simulated = true;
   config.limits.peers = 4;
   config.limits.contexts = 8;
   config.seed = seed;

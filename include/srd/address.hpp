@@ -24,8 +24,11 @@ inline constexpr std::size_t kAddressTextBytes = 64;
 /// Parses "192.0.2.1:7000", "[2001:db8::1]:7000", "[fe80::1%eth0]:7000"; a missing port is 0.
 /// Errors: invalid_argument; srd_last_error() says what is wrong with the text. Any thread.
 inline Result<Address> parse_address(std::string_view text) noexcept {
+  // What the C function cannot be given as it is makes a text that is no address either, so that
+  // the error quotes its beginning.
   char copy[kAddressTextBytes * 2] = {};
-  if (text.size() < sizeof copy) std::memcpy(copy, text.data(), text.size());
+  const std::size_t bytes = text.size() < sizeof copy ? text.size() : sizeof copy - 1;
+  for (std::size_t i = 0; i < bytes; ++i) copy[i] = text[i] == '\0' ? '?' : text[i];
   Address address{};
   const int status = srd_address_parse(copy, &address);
   if (status < 0) return static_cast<Errc>(-status);
@@ -89,6 +92,8 @@ inline socklen_t to_sockaddr(const Address& address, sockaddr_storage& storage) 
   return 0;
 }
 
+/// Do both name the same endpoint of the same host? Link-local ones only on the same interface. Any
+/// thread.
 inline bool same_address(const Address& a, const Address& b) noexcept {
   return a.family == b.family && a.port == b.port && a.scope == b.scope &&
          std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0 && a.aux == b.aux;

@@ -537,6 +537,7 @@ class Service {
     state_->stop();
   }
 
+  /// As given to the constructor. Any thread.
   [[nodiscard]] boost::asio::any_io_executor get_executor() const noexcept {
     return state_->executor();
   }
@@ -546,7 +547,8 @@ class Service {
   std::shared_ptr<detail::ServiceState> state_;
 };
 
-/// An endpoint with asynchronous operations.
+/// An endpoint with asynchronous operations. Any thread may call its functions, one at a time for
+/// moving and destroying it.
 class AsyncEndpoint {
  public:
   using executor_type = boost::asio::any_io_executor;
@@ -601,6 +603,7 @@ class AsyncEndpoint {
         token, buffers);
   }
 
+  /// The same with the default options.
   template <class ConstBufferSequence,
             BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code, std::size_t)) Token>
   auto async_send(Peer peer, const ConstBufferSequence& buffers, Token&& token) {
@@ -638,12 +641,13 @@ class AsyncEndpoint {
         token);
   }
 
-  /// Errors: those of Endpoint::resolve.
+  /// A handle for the endpoint at that address; sends nothing. Errors: those of Endpoint::resolve.
   Result<Peer> resolve(const Address& address) noexcept {
     const std::lock_guard lock(state_->service().mutex());
     return state_->endpoint().resolve(address);
   }
 
+  /// The same from "192.0.2.1:7000".
   Result<Peer> resolve(std::string_view text) noexcept {
     const std::lock_guard lock(state_->service().mutex());
     return state_->endpoint().resolve(text);
@@ -657,7 +661,8 @@ class AsyncEndpoint {
     return error;
   }
 
-  /// Called on the Service's executor when a peer came up (no error) or was lost.
+  /// Called on the Service's executor when a peer came up (no error) or was lost. Replaces the
+  /// handler set before; an empty one ends it.
   void on_peer(std::function<void(Peer, boost::system::error_code)> handler) {
     const std::lock_guard lock(state_->service().mutex());
     state_->set_peer_handler(std::move(handler));
@@ -677,10 +682,13 @@ class AsyncEndpoint {
     state_->close();
   }
 
+  /// The bound address with its real port.
   [[nodiscard]] Address address() const noexcept { return state_->endpoint().address(); }
 
+  /// The endpoint's counters.
   [[nodiscard]] Stats stats() const noexcept { return state_->endpoint().stats(); }
 
+  /// The Service's.
   [[nodiscard]] executor_type get_executor() const noexcept { return state_->service().executor(); }
 
  private:

@@ -16,7 +16,9 @@
 
 namespace srd {
 
-/// What a device can do, as probed; constant for the life of a Driver.
+/// What a device can do, as probed; constant for the life of a Driver. The runtime refuses to open
+/// a device that is `reliable` or needs regions: the core does not make use of the one nor serve
+/// the other yet.
 struct Capabilities {
   std::uint32_t datagram_bytes_max = 0;  ///< largest datagram, lower headers excluded
   std::uint32_t rx_buffer_bytes = 0;  ///< what the device queues before dropping (SO_RCVBUF, ring)
@@ -27,12 +29,10 @@ struct Capabilities {
   bool reliable = false;                    ///< device retransmits and sprays (EFA SRD)
   bool tx_async = false;                    ///< payload is referenced until TxDone
   bool tx_needs_region = false;             ///< payload must lie in registered memory
-  bool rx_in_place = false;                 ///< receive buffers are scarce device memory
   bool ecn = false;                         ///< ECN bits are set on send and read on receive
   bool pacing = false;                      ///< honours TxDatagram::not_before
   bool can_sleep = false;                   ///< event_fd() and arm() work
   bool kernel_path = false;  ///< kernel network stack: coarse timing, host gaps (TUNING.md)
-  bool simulated = false;
 };
 
 /// Counters of one PacketIo, free-running since it was opened.
@@ -81,17 +81,26 @@ class PacketIo : public PathControl {
   /// Fewer than out.size(): nothing else was waiting, or has been for less than 100 us (a device of
   /// many queues need not ask all of them each time). arm() always asks all.
   virtual std::size_t rx_burst(std::span<RxDatagram> out) noexcept = 0;
+  /// Gives back one reference per entry; the memory may be received into again once all datagrams
+  /// of a buffer are released. In any order; unknown ids are ignored.
   virtual void rx_release(std::span<const BufferId> buffers) noexcept = 0;
   /// Takes all of `in`. What could not be sent comes back through tx_done with its error, later
   /// ones of the same path in that call too. Runs of equal path and equal size (the last may be
   /// shorter) are sent as one unit where the device can.
   virtual void tx_burst(std::span<const TxDatagram> in) noexcept = 0;
+  /// What became of datagrams with a cookie: every one with Capabilities::tx_async, else refused
+  /// ones. Returns how many were written; out.size() of them: there may be more.
   virtual std::size_t tx_done(std::span<TxDone> out) noexcept = 0;
+  /// What was learned about paths since the last call; returned as by tx_done(). Events that nobody
+  /// polls may be dropped, the oldest first.
   virtual std::size_t poll_path_events(std::span<PathEvent> out) noexcept = 0;
   /// Prepares to sleep on event_fd(). work_pending: poll again first. No wake-up is lost between.
   virtual Arm arm() noexcept = 0;
   virtual int event_fd() const noexcept = 0;  ///< pollable, -1 if none; owned by the PacketIo
+  /// The address peers send to, with its real port; a wildcard stays one. Errors: not_found (the
+  /// device cannot tell).
   virtual Result<Address> local_address() const noexcept = 0;
+  /// Since the queue was opened. Called once per turn: a few loads.
   virtual IoCounters counters() const noexcept = 0;
   /// Share of the device's receive queue in use, 0..255, as far as it can tell cheaply.
   virtual std::uint8_t rx_fill() const noexcept = 0;
@@ -107,17 +116,39 @@ struct QueueConfig {
   std::uint64_t seed = 0;        ///< feeds entropy choices, so that simulations replay
 };
 
-/// One device; control plane; thread-safe; may allocate.
+/// Something a driver makes use of where the host has it, as srd-info lists it: one short word, by
+/// the name people know it by ("gso", "ecn").
+struct Feature {
+  std::string name;
+  bool present = false;
+};
+
+/// One device; control plane; any thread; may allocate. Outlives its queues.
 class Driver {
  public:
   virtual ~Driver() = default;
+  /// As in device strings, before the colon.
   virtual std::string name() const = 0;
+  /// A few words for people: "UDP sockets".
+  virtual std::string description() const = 0;
+  /// Constant; O(1).
   virtual Capabilities capabilities() const noexcept = 0;
+  /// Everything the driver can make use of, present or not, by what was probed.
+  virtual std::vector<Feature> features() const = 0;
+  /// A new queue. Errors: address_in_use, address_unavailable, not_permitted, too_many_files,
+  /// no_memory, not_supported, invalid_argument (config); last_error() has the text. Milliseconds.
   virtual Result<std::unique_ptr<PacketIo>> open_queue(const QueueConfig& config) noexcept = 0;
+  /// Makes memory known to the device, for Segment::region of what lies in it. kNoRegion: the
+  /// device reaches all memory, and there is nothing to deregister. The memory must stay mapped
+  /// until deregister_region(). Errors: no_memory (locked memory, table), not_permitted,
+  /// invalid_argument.
   virtual Result<RegionKey> register_region(std::span<std::byte> memory) noexcept = 0;
+  /// When nothing that refers to it is in flight any more. kNoRegion is ignored.
   virtual void deregister_region(RegionKey key) noexcept = 0;
   /// What this host lacks and how to fix it, a sentence each; empty if nothing. For srd-info.
   virtual std::vector<std::string> advice() const = 0;
+  /// The same for what has gone wrong in a queue that counted this: only what somebody can mend.
+  virtual std::vector<std::string> advice(const IoCounters& counted) const = 0;
   /// Text for the last failure of open_queue on this thread: what, and what to do about it.
   virtual std::string last_error() const = 0;
 };
@@ -126,6 +157,7 @@ class Driver {
 class Clock {
  public:
   virtual ~Clock() = default;
+  /// Never decreases, for any thread. Called a few times per turn: tens of nanoseconds.
   virtual Instant now() noexcept = 0;
 };
 

@@ -25,13 +25,13 @@ enum class Errc : int {
   not_supported = ENOTSUP,              ///< the driver or this build lacks the capability
   no_route = EHOSTUNREACH,              ///< no route to the address
   too_many_files = EMFILE,              ///< the process may open no more descriptors (ulimit -n)
-  canceled = ECANCELED,                 ///< the endpoint was destroyed before the outcome was known
+  canceled = ECANCELED,                 ///< srd_peer_forget() was called: delivery unknown
   timed_out = ETIMEDOUT,                ///< the peer never answered a HELLO
   peer_unreachable = 10001,             ///< an established peer stopped answering (dead timer)
   peer_restarted = 10002,               ///< proven restart of the peer: delivery unknown
   peer_closed = 10003,                  ///< the peer closed its endpoint: delivery unknown
-  context_lost = 10004,      ///< the peer lost its context without a restart: delivery unknown
-  no_such_port = 10005,      ///< the peer has nothing on that channel: not delivered
+  context_lost = 10004,  ///< the peer lost its context without a restart: delivery unknown
+  no_such_port = 10005,  ///< reserved: the peer has nothing on that channel; no peer says so yet
   version_mismatch = 10006,  ///< no protocol version in common
   peer_refused = 10007,      ///< the peer has no room for another context
   internal = 10099,          ///< a bug in OpenSRD; please report it

@@ -12,6 +12,8 @@
 
 namespace srd {
 
+/// What a function that makes something returns: the thing, or why there is none. Test it before
+/// use, or take value(). An Errc given to it must not be Errc::ok.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -23,10 +25,13 @@ class [[nodiscard]] Result {
 
   explicit operator bool() const noexcept { return has_value(); }
 
+  /// Errc::ok if there is a value.
   [[nodiscard]] Errc errc() const noexcept { return error_; }
 
+  /// The same as a std::error_code, whose category tells it in words.
   [[nodiscard]] std::error_code error() const noexcept { return make_error_code(error_); }
 
+  /// The value. There must be one.
   T& operator*() & noexcept { return *value_; }
 
   const T& operator*() const& noexcept { return *value_; }

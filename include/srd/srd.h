@@ -4,13 +4,16 @@
  *
  * Returns: >= 0 success or a count; < 0 a negated error: errno where one fits, else SRD_ERR_*.
  * srd_last_error() then tells, in words, argument, value, limit and remedy.
+ *
  * Structs that may grow start with struct_bytes = sizeof, as the caller was compiled; the *_INIT
  * macros set it. A program built with an older srd.h works with a newer library, and one built with
  * a newer srd.h with an older library as long as it uses nothing that is new: an unknown option
  * that is not 0 is refused, what an older library does not know it fills with 0. In a configuration
- * 0 means "the default". Unknown flags are refused. [P] = only the thread that drives the poller
- * (any thread if the poller is SRD_POLLER_SHARED); [A] = any thread. Nothing throws; only a failed
- * internal check ends the process.
+ * 0 means "the default". Unknown flags are refused.
+ *
+ * [P] = only the thread that drives the poller (any thread if the poller is SRD_POLLER_SHARED);
+ * [A] = any thread. Nothing throws; only a failed internal check ends the process. After fork()
+ * every call in the child on an object of the parent is -EPERM and touches nothing.
  *
  * A message is the unit of delivery. A success completion means that the peer's endpoint accepted
  * the message and hands it to the application there exactly once while that endpoint lives. A
@@ -48,7 +51,7 @@ enum {
   SRD_ERR_PEER_RESTARTED = 10002,
   SRD_ERR_PEER_CLOSED = 10003,
   SRD_ERR_CONTEXT_LOST = 10004,
-  SRD_ERR_NO_SUCH_PORT = 10005,
+  SRD_ERR_NO_SUCH_PORT = 10005, /* reserved: no peer says so yet */
   SRD_ERR_VERSION_MISMATCH = 10006,
   SRD_ERR_PEER_REFUSED = 10007,
   SRD_ERR_INTERNAL = 10099
@@ -66,6 +69,9 @@ typedef struct srd_address {
   uint64_t aux;
 } srd_address;
 
+/* A piece of a message, in the layout of struct iovec; its size never changes. data may be NULL if
+ * bytes is 0. (Devices that send from registered memory only will find the registration by the
+ * address: srd_iov has no field for it, and srd_send_options can grow.) */
 typedef struct srd_iov {
   const void* data;
   size_t bytes;
@@ -73,6 +79,7 @@ typedef struct srd_iov {
 
 /* ---- configuration ---- */
 
+/* Of srd_context_open(). Nothing can be chosen yet: options of the device are in its string. */
 typedef struct srd_context_config {
   size_t struct_bytes;
   uint64_t flags; /* none defined */
@@ -87,6 +94,7 @@ enum {
                            at the queues again before it returns */
 };
 
+/* Of srd_poller_create(). flags: SRD_POLLER_SHARED. */
 typedef struct srd_poller_config {
   size_t struct_bytes;
   uint64_t flags;
@@ -97,6 +105,7 @@ typedef struct srd_poller_config {
 #define SRD_POLLER_CONFIG_INIT \
   { sizeof(srd_poller_config), 0, 0, 0 }
 
+/* Of srd_endpoint_create(). docs/TUNING.md has ranges and effects. */
 typedef struct srd_endpoint_config {
   size_t struct_bytes;
   uint64_t flags;
@@ -160,16 +169,17 @@ typedef struct srd_completion { /* 64 bytes, one cache line; its size never chan
 
 /* ---- what can be read ---- */
 
+/* What holds for one endpoint; constant for its life. */
 typedef struct srd_limits {
   size_t struct_bytes;
-  uint32_t datagram_bytes_max;
-  uint32_t paths_max;
-  uint32_t max_message_bytes;
-  uint32_t copy_bytes_max;
-  uint32_t iov_max;
-  uint32_t max_peers;
-  uint32_t max_sends;
-  uint32_t can_sleep; /* 1: srd_poller_fd() and srd_poller_wait() work */
+  uint32_t datagram_bytes_max; /* largest datagram of the device, without IP and UDP headers */
+  uint32_t paths_max;          /* paths per peer */
+  uint32_t max_message_bytes;  /* longest message sent or accepted */
+  uint32_t copy_bytes_max;     /* longest message with SRD_SEND_COPY */
+  uint32_t iov_max;            /* pieces of one send */
+  uint32_t max_peers;          /* remote endpoints at once */
+  uint32_t max_sends;          /* messages queued or in flight at once */
+  uint32_t can_sleep;          /* 1: srd_poller_fd() and srd_poller_wait() work */
 } srd_limits;
 
 #define SRD_LIMITS_INIT \
@@ -201,30 +211,49 @@ typedef struct srd_stats {
 
 enum { SRD_PATH_UNTRIED = 0, SRD_PATH_GOOD = 1, SRD_PATH_SUSPECT = 2, SRD_PATH_CLOSED = 3 };
 
-/* One path of a peer. Grows at its end; srd_peer_paths() is told its size. */
+/* One path of a peer. Grows at its end; srd_peer_paths() is told its size. Counters are
+ * free-running since the peer's context was opened, over all generations. */
 typedef struct srd_path_info {
-  uint32_t slot;
-  uint32_t state;
-  uint32_t generation;
+  uint32_t slot;       /* number of the path, 0 to srd_peer_info.paths - 1 */
+  uint32_t state;      /* SRD_PATH_* */
+  uint32_t generation; /* of the way that the slot stands for, mod 16: changes with each re-roll */
   uint32_t reserved;
-  srd_address local, remote;
-  uint64_t tx_datagrams, tx_bytes, acked_bytes, lost_datagrams, retransmits, ce_datagrams, rerolls;
-  uint64_t rx_datagrams;
-  uint64_t rtt_min_ns, rtt_ns; /* smallest seen on this generation; smoothed */
-  uint64_t in_flight_bytes, rate_bytes_per_s;
+  srd_address local, remote;       /* the 5-tuple; family 0 while the path is closed */
+  uint64_t tx_datagrams, tx_bytes; /* data sent over it, retransmissions and headers included */
+  uint64_t acked_bytes;            /* payload of it that was acknowledged */
+  uint64_t lost_datagrams;         /* sent over it and declared lost */
+  uint64_t retransmits;            /* datagrams sent over it that had been sent before */
+  uint64_t ce_datagrams;           /* sent over it and marked by a congested switch */
+  uint64_t rerolls;                /* times it was replaced by another way */
+  uint64_t rx_datagrams;           /* received over it, of all types */
+  uint64_t rtt_min_ns, rtt_ns;     /* smallest seen on this generation; smoothed. 0: none yet */
+  uint64_t in_flight_bytes;        /* now: sent over it, neither acknowledged nor lost */
+  uint64_t rate_bytes_per_s;       /* at which data was acknowledged lately */
 } srd_path_info;
 
+/* State of one peer, and what was counted since its handle was made. */
 typedef struct srd_peer_info {
   size_t struct_bytes;
   srd_address address;
-  uint32_t state; /* 0 idle, 1 connecting, 2 up, 3 lost */
-  uint32_t paths;
-  uint32_t datagram_bytes; /* negotiated; 0 before the handshake */
-  uint32_t in_flight_datagrams;
-  uint64_t window_bytes, in_flight_bytes, rate_bytes_per_s;
-  uint64_t rtt_min_ns, rtt_ns, rtt_var_ns;
-  uint64_t queued_messages;
-  uint64_t hello_tries; /* HELLO datagrams sent since the last contact */
+  uint32_t state;               /* 0 idle, 1 connecting, 2 up, 3 lost */
+  uint32_t paths;               /* slots that srd_peer_paths() tells of */
+  uint32_t datagram_bytes;      /* negotiated; 0 before the handshake */
+  uint32_t in_flight_datagrams; /* sent, neither acknowledged nor lost */
+  uint64_t window_bytes;        /* payload that may be in flight */
+  uint64_t in_flight_bytes;     /* payload that is */
+  uint64_t rate_bytes_per_s;    /* that the window stands for */
+  uint64_t rtt_min_ns, rtt_ns;  /* smallest of the last seconds; smoothed. 0: none yet */
+  uint64_t rtt_var_ns;          /* mean deviation */
+  uint64_t queued_messages;     /* not begun yet */
+  uint64_t hello_tries;         /* HELLO datagrams sent since the last contact */
+  /* Free-running counters of this peer; the names mean what they mean in srd_stats. */
+  uint64_t tx_messages, tx_message_bytes, tx_failed_messages;
+  uint64_t rx_messages, rx_message_bytes;
+  uint64_t tx_datagrams, tx_bytes, rx_datagrams, rx_bytes;
+  uint64_t tx_acks, rx_acks, tx_piggybacks;
+  uint64_t tx_retransmits, tx_spurious, losses_fifo, losses_rack, tail_probes, rto_probes;
+  uint64_t rx_duplicates, rx_ce, rx_rejected_messages, tx_rejected_messages;
+  uint64_t path_rerolls, path_suspects, peer_restarts;
 } srd_peer_info;
 
 /* ---- functions ---- */
@@ -236,7 +265,7 @@ SRD_API int srd_context_open(const char* device, const srd_context_config* confi
 /* After its pollers are destroyed; -EBUSY while one lives. NULL is allowed. [A] */
 SRD_API int srd_context_close(srd_context* context) SRD_NOEXCEPT;
 
-/* config may be NULL. Allocates. [A] */
+/* config may be NULL. -EMFILE (it needs 3 descriptors), -ENOMEM, -EINVAL. Allocates. [A] */
 SRD_API int srd_poller_create(srd_context* context, const srd_poller_config* config,
                               srd_poller** out) SRD_NOEXCEPT;
 /* After its endpoints are destroyed; -EBUSY while one lives. [P] */
@@ -266,11 +295,18 @@ SRD_API int srd_endpoint_create(srd_poller* poller, const srd_endpoint_config* c
 /* Tells peers (CLOSE), drops what is queued without completions, takes back loaned messages. Wait
  * for the completions first if they matter. [P] */
 SRD_API void srd_endpoint_destroy(srd_endpoint* endpoint) SRD_NOEXCEPT;
-/* The bound address with its real port. [A] */
+/* The bound address with its real port. -EINVAL. [A] */
 SRD_API int srd_endpoint_address(const srd_endpoint* endpoint, srd_address* out) SRD_NOEXCEPT;
-SRD_API int srd_endpoint_limits(const srd_endpoint* endpoint,
-                                srd_limits* out) SRD_NOEXCEPT;                             /* [A] */
-SRD_API int srd_endpoint_stats(const srd_endpoint* endpoint, srd_stats* out) SRD_NOEXCEPT; /* [A] */
+/* -EINVAL: struct_bytes is not set. [A] */
+SRD_API int srd_endpoint_limits(const srd_endpoint* endpoint, srd_limits* out) SRD_NOEXCEPT;
+/* Takes no lock and holds nobody up. -EINVAL: struct_bytes is not set. [A] */
+SRD_API int srd_endpoint_stats(const srd_endpoint* endpoint, srd_stats* out) SRD_NOEXCEPT;
+/* What has gone wrong at this endpoint and can be mended, a line each with the command that mends
+ * it (a socket buffer limit that made this host drop datagrams); "" if nothing. Each is also logged
+ * once, as a warning. Writes a NUL-terminated text, cut at `capacity` bytes; returns the length of
+ * the whole. -EINVAL, -ENOMEM. Allocates. [A] */
+SRD_API int srd_endpoint_advice(const srd_endpoint* endpoint, char* out,
+                                size_t capacity) SRD_NOEXCEPT;
 
 /* A handle for a remote endpoint; sends nothing. The same address gives the same handle. A peer
  * that talks to us first has a handle, too: the one in its completions. -EHOSTUNREACH, -ENOMEM. [P]
@@ -280,31 +316,38 @@ SRD_API int srd_peer_resolve(srd_endpoint* endpoint, const srd_address* address,
 /* Drops the peer; what is outstanding to it completes with -ECANCELED. Its handle may be reused.
  * [P] */
 SRD_API int srd_peer_forget(srd_endpoint* endpoint, srd_peer peer) SRD_NOEXCEPT;
+/* State and counters of a peer. Waits for the end of the call that the poller's thread is in, never
+ * for its sleep, and holds the next one up: microseconds. -ENOENT, -EINVAL. [A] */
 SRD_API int srd_peer_query(const srd_endpoint* endpoint, srd_peer peer,
-                           srd_peer_info* out) SRD_NOEXCEPT; /* [P] */
+                           srd_peer_info* out) SRD_NOEXCEPT;
 /* Fills up to `capacity` entries of `entry_bytes` = sizeof(srd_path_info) each; returns the number
- * of paths the peer has. -ENOENT, -EINVAL. O(paths). [P] */
+ * of paths the peer has. Waits as srd_peer_query() does. -ENOENT, -EINVAL. O(paths), with a look at
+ * the routing table for each on a wildcard socket. [A] */
 SRD_API int srd_peer_paths(const srd_endpoint* endpoint, srd_peer peer, srd_path_info* out,
                            size_t capacity, size_t entry_bytes) SRD_NOEXCEPT;
 
 /* Queues one message of up to iov_max pieces. The payload belongs to the library until the
  * completion, unless SRD_SEND_COPY. options may be NULL. 0 bytes are a valid message. -EAGAIN: the
  * queue is full and nothing was queued; poll, then retry. -EMSGSIZE: over max_message_bytes (or
- * copy_bytes_max). Goes out with the next poll or flush. O(1) + O(bytes) with SRD_SEND_COPY. [P] */
+ * copy_bytes_max). -ENOENT: no such peer. -EINVAL: iov or options. Goes out with the next poll or
+ * flush. O(1) + O(bytes) with SRD_SEND_COPY. [P] */
 SRD_API int srd_send(srd_endpoint* endpoint, srd_peer peer, const srd_iov* iov, size_t iov_count,
                      const srd_send_options* options) SRD_NOEXCEPT;
 
-/* The pieces of a received message, in order; returns their number. [P] */
+/* The pieces of a received message, in order, as many as fit; returns their number. Valid until it
+ * is released. -EINVAL: not on loan. O(pieces). [P] */
 SRD_API int srd_buffer_segments(const srd_endpoint* endpoint, srd_buffer buffer, srd_iov* out,
                                 size_t capacity) SRD_NOEXCEPT;
-/* Copies up to `bytes` bytes of it, from `offset`; returns how many. [P] */
+/* Copies up to `bytes` bytes of it, from `offset`; returns how many, 0 behind its end. -EINVAL: not
+ * on loan. [P] */
 SRD_API int64_t srd_buffer_copy(const srd_endpoint* endpoint, srd_buffer buffer, size_t offset,
                                 void* out, size_t bytes) SRD_NOEXCEPT;
 /* Gives the memory back and credit to the sender. Required for each SRD_OP_RECEIVE. -EINVAL: not on
  * loan (released twice). [P] */
 SRD_API int srd_buffer_release(srd_endpoint* endpoint, srd_buffer buffer) SRD_NOEXCEPT;
 
-/* "192.0.2.1:7000", "[2001:db8::1]:7000", "[fe80::1%eth0]:7000"; no name resolution. [A] */
+/* "192.0.2.1:7000", "[2001:db8::1]:7000", "[fe80::1%eth0]:7000"; a missing port is 0; no name
+ * resolution. -EINVAL. [A] */
 SRD_API int srd_address_parse(const char* text, srd_address* out) SRD_NOEXCEPT;
 /* Writes a NUL-terminated text; returns its length or -ENOMEM if it does not fit (64 always do).
  * [A] */
@@ -315,8 +358,8 @@ typedef struct srd_device_info {
   char device[64]; /* string for srd_context_open(), "" if not usable */
   char driver[16];
   char description[128];
-  char
-      capabilities[256]; /* "gso gro ecn timestamps ..." , and "no-x" for what the kernel refuses */
+  char capabilities[256]; /* words: "gso" what the driver makes use of here, "no-gro" what it would
+                             and the kernel refuses. docs/DRIVERS.md has those of each driver */
   char advice[1024]; /* what is missing and the command that fixes it, a line each; "" if nothing */
   uint32_t usable;
   uint32_t datagram_bytes_max, paths_max, rx_buffer_bytes;
@@ -336,11 +379,13 @@ enum { SRD_LOG_ERROR = 0, SRD_LOG_WARNING = 1, SRD_LOG_INFO = 2, SRD_LOG_DEBUG =
 
 /* Where the library's few messages go; default: warnings and worse to standard error. `sink` NULL:
  * nowhere. Environment SRD_LOG=error|warning|info|debug sets the level at start. When this returns,
- * the sink before is not in use any more. Messages in excess of 10/s are left out and counted. [A]
- */
+ * the sink before is not in use any more. Messages in excess of 10/s are left out and counted. A
+ * sink is called by the thread that noticed something, inside a call that it made; it may call this
+ * function and others that read [A]. [A] */
 SRD_API void srd_log_set(int level, void (*sink)(void* user, int level, const char* text),
                          void* user) SRD_NOEXCEPT;
-SRD_API uint32_t srd_version(void) SRD_NOEXCEPT; /* 0x00MMmmpp */
+/* Of the library at run time: 0x00MMmmpp, major, minor, patch. [A] */
+SRD_API uint32_t srd_version(void) SRD_NOEXCEPT;
 
 #ifdef __cplusplus
 }

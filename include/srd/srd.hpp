@@ -219,7 +219,7 @@ class Endpoint {
     return stats;
   }
 
-  /// Errors: not_found.
+  /// State and counters of one peer. Errors: not_found. Any thread.
   [[nodiscard]] Result<PeerInfo> peer_info(Peer peer) const noexcept {
     PeerInfo info{};
     info.struct_bytes = sizeof info;
@@ -228,11 +228,21 @@ class Endpoint {
     return info;
   }
 
-  /// As many of the peer's paths as fit into `out`; empty for an unknown peer.
+  /// As many of the peer's paths as fit into `out`; empty for an unknown peer. Any thread.
   std::span<PathInfo> paths(Peer peer, std::span<PathInfo> out) const noexcept {
     const int count = srd_peer_paths(handle(), peer, out.data(), out.size(), sizeof(PathInfo));
     const std::size_t found = count < 0 ? 0 : static_cast<std::size_t>(count);
     return out.first(found < out.size() ? found : out.size());
+  }
+
+  /// What has gone wrong here and can be mended, a line each with the command; "" if nothing. Any
+  /// thread.
+  [[nodiscard]] std::string advice() const {
+    const int bytes = srd_endpoint_advice(handle(), nullptr, 0);
+    std::string text(bytes < 0 ? 0 : static_cast<std::size_t>(bytes) + 1, '\0');
+    const int written = srd_endpoint_advice(handle(), text.data(), text.size());
+    text.resize(written < 0 ? 0 : std::min(text.size(), static_cast<std::size_t>(written) + 1) - 1);
+    return text;
   }
 
   [[nodiscard]] srd_endpoint* handle() const noexcept { return handle_.get(); }
@@ -292,11 +302,6 @@ class Poller {
     return harvested(out, srd_poller_poll(handle(), out.data(), out.size()), error);
   }
 
-  std::span<Completion> poll(std::span<Completion> out) noexcept {
-    std::error_code ignored;
-    return poll(out, ignored);
-  }
-
   /// As poll(), but sleeps until there is a completion, a wake() or the timeout. Further error:
   /// not_supported (the device cannot sleep).
   std::span<Completion> wait(std::span<Completion> out, std::chrono::nanoseconds timeout,
@@ -307,11 +312,9 @@ class Poller {
     return harvested(out, srd_poller_wait(handle(), out.data(), out.size(), ns), error);
   }
 
-  std::span<Completion> wait(
-      std::span<Completion> out,
-      std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept {
-    std::error_code ignored;
-    return wait(out, timeout, ignored);
+  /// The same without a timeout.
+  std::span<Completion> wait(std::span<Completion> out, std::error_code& error) noexcept {
+    return wait(out, std::chrono::nanoseconds::max(), error);
   }
 
   /// Sends what is queued, without receiving.

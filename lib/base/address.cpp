@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses as text, both ways (srd_address_parse, srd_address_format). No name resolution.
+#include "srd/address.hpp"
+
 #include <arpa/inet.h>
 #include <net/if.h>
 
@@ -89,6 +91,12 @@ srd_address to_ipv4(const srd_address& mapped) noexcept {
 }
 
 int parse(const char* text, srd_address& out) noexcept {
+  if (std::strlen(text) >= kAddressTextBytes) {
+    return fail(
+        Errc::invalid_argument,
+        "srd_address_parse: \"%.64s...\" is longer than the %zu characters of any address: %s",
+        text, kAddressTextBytes - 1, kForms);
+  }
   Parts parts;
   if (!split(text, parts)) {
     return fail(Errc::invalid_argument, "srd_address_parse: \"%s\" is not an address: %s", text,

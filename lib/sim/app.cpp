@@ -93,8 +93,8 @@ void App::receive(const core::Event& event) {
       world_.fail("segments() gives " + std::to_string(n) + " pieces, the event said " +
                   std::to_string(event.segment_count));
     }
-    for (const Segment& piece : std::span(segments_).first(std::min(n, segments_.size()))) {
-      pieces.emplace_back(piece.data, piece.bytes);
+    for (const srd_iov& piece : std::span(segments_).first(std::min(n, segments_.size()))) {
+      pieces.emplace_back(static_cast<const std::byte*>(piece.data), piece.bytes);
     }
     if (n > 0 && event.bytes > 0 && event.data != segments_[0].data) {
       world_.fail("event.data is not the first piece, host " + host_.name());

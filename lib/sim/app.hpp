@@ -88,7 +88,7 @@ class App {
   std::map<std::uint32_t, core::PeerId> peers_;  // by host
   std::map<std::uint32_t, core::PeerId> reply_peers_;
   std::vector<AppEvent> events_;
-  std::vector<Segment> segments_;
+  std::vector<srd_iov> segments_;
   std::vector<std::byte> copied_;
   std::uint64_t would_blocks_ = 0;
   bool blocked_ = false;

@@ -49,7 +49,6 @@ Capabilities SimIo::capabilities(const IoConfig& config, bool kernel_path) noexc
   caps.ecn = config.ecn;
   caps.pacing = config.pacing;
   caps.kernel_path = kernel_path;
-  caps.simulated = true;
   return caps;
 }
 

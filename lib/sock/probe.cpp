@@ -4,6 +4,7 @@
 #include <netinet/udp.h>
 
 #include <array>
+#include <cerrno>
 
 namespace srd::sock {
 
@@ -12,10 +13,13 @@ namespace {
 constexpr std::uint16_t kSegmentsOld = 64;  // UDP_MAX_SEGMENTS before Linux 6.9
 constexpr std::uint16_t kSegmentsNew = 128;
 
-bool sends_segments(const Syscalls& calls, int fd, const Address& to,
+enum class Answer : std::uint8_t { works, refused, unknown };
+
+/// Sends one burst of `count` datagrams of one byte.
+Answer try_segments(const Syscalls& calls, int fd, const Address& to,
                     std::uint16_t count) noexcept {
   SocketAddress remote{};
-  if (!to_socket_address(to, socket_family(to), remote)) return false;
+  if (!to_socket_address(to, socket_family(to), remote)) return Answer::unknown;
   std::array<char, kSegmentsNew> payload{};
   iovec io{payload.data(), count};
   alignas(cmsghdr) char control[64];
@@ -28,7 +32,26 @@ bool sends_segments(const Syscalls& calls, int fd, const Address& to,
   message.msg_hdr.msg_iovlen = 1;
   message.msg_hdr.msg_control = control;
   message.msg_hdr.msg_controllen = writer.bytes();
-  return calls.sendmmsg(fd, &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+  if (calls.sendmmsg(fd, &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return Answer::works;
+  // Anything else, a firewall for one, says nothing about segments.
+  const bool refused = errno == EINVAL || errno == EIO || errno == EOPNOTSUPP || errno == EMSGSIZE;
+  return refused ? Answer::refused : Answer::unknown;
+}
+
+/// Most datagrams of one burst; 1: the kernel knows the option and refuses to use it.
+std::uint16_t segments_max(const Syscalls& calls, int fd) noexcept {
+  const Address self = bound_address(fd);
+  for (const std::uint16_t count : {kSegmentsNew, kSegmentsOld}) {
+    switch (try_segments(calls, fd, self, count)) {
+      case Answer::works:
+        return count;
+      case Answer::unknown:
+        return kSegmentsOld;
+      case Answer::refused:
+        break;
+    }
+  }
+  return 1;
 }
 
 Address loopback(std::uint8_t family) noexcept {
@@ -58,7 +81,9 @@ Result<KernelProbe> probe_kernel(const Syscalls& calls, const Address& bind,
   probe.has_ipv6 = has_ipv6();
   Address any{};
   any.family = bind.family;
-  auto wished = open_socket(calls, any, wishes, probe.grants);
+  SocketWishes all = wishes;
+  all.local_info = true;
+  auto wished = open_socket(calls, any, all, probe.grants);
   if (!wished) return wished.errc();
   if (!probe.grants.gso) return probe;
 
@@ -69,9 +94,8 @@ Result<KernelProbe> probe_kernel(const Syscalls& calls, const Address& bind,
     probe.gso_segments_max = kSegmentsOld;
     return probe;
   }
-  const Address self = bound_address(fd->get());
-  probe.gso_segments_max =
-      sends_segments(calls, fd->get(), self, kSegmentsNew) ? kSegmentsNew : kSegmentsOld;
+  probe.gso_segments_max = segments_max(calls, fd->get());
+  probe.grants.gso = probe.gso_segments_max > 1;
   return probe;
 }
 

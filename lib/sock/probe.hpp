@@ -15,8 +15,8 @@ struct KernelProbe {
   std::uint16_t gso_segments_max = 1;
 };
 
-/// Opens sockets on the loopback address, sends one burst to itself, closes them. Errors: those of
-/// open_socket() for the family of `bind`.
+/// Opens sockets on the loopback address, sends a burst or two to itself, closes them. Errors:
+/// those of open_socket() for the family of `bind`.
 Result<KernelProbe> probe_kernel(const Syscalls& calls, const Address& bind,
                                  const SocketWishes& wishes) noexcept;
 

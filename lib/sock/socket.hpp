@@ -29,7 +29,9 @@ struct SocketGrants {
   std::uint32_t rcvbuf_bytes =
       0;  ///< as it would have to be asked for, not the kernel's doubled value
   std::uint32_t sndbuf_bytes = 0;
-  bool gso = false;  ///< knows UDP_SEGMENT (Linux 4.18); a device may still refuse it
+  /// Knows UDP_SEGMENT (Linux 4.18), and sends with it over loopback if probe_kernel() asked. A
+  /// device may still refuse it.
+  bool gso = false;
   bool gro = false;  ///< UDP_GRO (Linux 5.0)
   bool ecn = false;
   bool timestamps = false;    ///< SO_TIMESTAMPNS

@@ -119,6 +119,19 @@ class UdpDriver final : public Driver {
 
   std::string name() const override { return "udp"; }
 
+  std::string description() const override { return "UDP sockets"; }
+
+  std::vector<Feature> features() const override {
+    const sock::SocketGrants& g = probe_.grants;
+    return {{"gso", g.gso},
+            {"gro", g.gro},
+            {"ecn", g.ecn},
+            {"timestamps", g.timestamps},
+            {"pktinfo", g.local_info},
+            {"error-queue", g.error_queue},
+            {"ipv6", probe_.has_ipv6}};
+  }
+
   Capabilities capabilities() const noexcept override {
     Capabilities c;
     c.datagram_bytes_max = datagram_bytes_max();
@@ -143,7 +156,6 @@ class UdpDriver final : public Driver {
     io.rx_buffers = config.rx_buffers == 0 ? RxBuffers::kDefaultCount : config.rx_buffers;
     io.datagram_bytes = datagram_bytes_max();
     io.calls = &syscalls(options_);
-    io.findings = findings_;
     if (io.pool.paths > kPathsMax || io.rx_buffers > RxBuffers::kCountMax) {
       fail(Errc::invalid_argument,
            "udp: paths=%u (1 to %u) or rx_buffers=%" PRIu32 " (up to %" PRIu32 ") is out of range",
@@ -165,10 +177,10 @@ class UdpDriver final : public Driver {
     const sock::SocketGrants& g = probe_.grants;
     advise_buffer(out, "receive", "net.core.rmem_max", options_.rcvbuf_bytes, g.rcvbuf_bytes);
     advise_buffer(out, "send", "net.core.wmem_max", options_.sndbuf_bytes, g.sndbuf_bytes);
-    if (!g.gso) {
+    if (options_.gso && !g.gso) {
       out.emplace_back(
-          "the kernel lacks UDP_SEGMENT: each datagram costs a pass through the network "
-          "stack. Use Linux 4.18 or newer");
+          "the kernel lacks UDP_SEGMENT, or refuses it over loopback: each datagram costs a pass "
+          "through the network stack. Use Linux 4.18 or newer");
     }
     if (options_.gro && !g.gro) {
       out.emplace_back(
@@ -190,11 +202,10 @@ class UdpDriver final : public Driver {
           "the kernel refuses IP_RECVERR: unreachable peers are noticed by time-out "
           "only");
     }
-    if (const std::uint64_t n = findings_->gso_fallbacks.load(); n > 0) {
-      out.push_back(format("a network device refused UDP_SEGMENT (%" PRIu64 " bursts were sent "
-                           "singly, later ones to these destinations are, too): look for "
-                           "tx-checksumming and tx-udp-segmentation in: ethtool -k DEVICE",
-                           n));
+    if (!g.local_info) {
+      out.emplace_back(
+          "the kernel refuses IP_PKTINFO: on a host with several addresses, answers may leave from "
+          "another than the one that was asked. Bind to one address");
     }
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 2 * kDescriptorsPerQueue) {
@@ -202,6 +213,25 @@ class UdpDriver final : public Driver {
                            " file descriptors are allowed and one endpoint may need "
                            "%" PRIu64 ". Run: ulimit -n 4096",
                            std::uint64_t{limit.rlim_cur}, std::uint64_t{kDescriptorsPerQueue}));
+    }
+    return out;
+  }
+
+  std::vector<std::string> advice(const IoCounters& counted) const override {
+    std::vector<std::string> out;
+    const std::uint32_t granted = probe_.grants.rcvbuf_bytes;
+    const std::uint32_t wished = options_.rcvbuf_bytes;
+    if (counted.rx_host_drops > 0 && granted < wished) {
+      out.push_back(format("%" PRIu64 " datagrams were dropped by this host because its socket "
+                           "receive buffers are limited to %" PRIu32 " bytes, %" PRIu32
+                           " are wished. Run: sysctl -w net.core.rmem_max=%" PRIu32,
+                           counted.rx_host_drops, granted, wished, wished));
+    }
+    if (counted.gso_fallbacks > 0) {
+      out.push_back(format("a network device refused UDP_SEGMENT (%" PRIu64 " bursts were sent "
+                           "singly, later ones to these destinations are, too). Look for "
+                           "tx-checksumming and tx-udp-segmentation in: ethtool -k DEVICE",
+                           counted.gso_fallbacks));
     }
     return out;
   }
@@ -241,7 +271,6 @@ class UdpDriver final : public Driver {
   const Options options_;
   const Address bind_;
   const sock::KernelProbe probe_;
-  const std::shared_ptr<SharedFindings> findings_ = std::make_shared<SharedFindings>();
 };
 
 }  // namespace

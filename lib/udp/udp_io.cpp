@@ -37,10 +37,6 @@ void UdpIo::rx_release(std::span<const BufferId> buffers) noexcept {
 void UdpIo::tx_burst(std::span<const TxDatagram> in) noexcept {
   tx_.burst(in);
   rx_.note_sent(tx_.last_socket());
-  if (const std::uint64_t now = tx_.gso_fallbacks(); now != fallbacks_reported_) {
-    config_.findings->gso_fallbacks.fetch_add(now - fallbacks_reported_);
-    fallbacks_reported_ = now;
-  }
 }
 
 std::size_t UdpIo::tx_done(std::span<TxDone> out) noexcept {

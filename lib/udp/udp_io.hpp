@@ -3,7 +3,6 @@
 // Private to lib/udp.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "srd/driver.hpp"
@@ -16,19 +15,12 @@
 
 namespace srd::udp {
 
-/// What the queues of a driver found out at run time; read by advice(). Outlives the driver if a
-/// queue does.
-struct SharedFindings {
-  std::atomic<std::uint64_t> gso_fallbacks{0};
-};
-
 struct UdpIoConfig {
   sock::PathPool::Config pool{};
   TxFeatures tx{};
   std::uint32_t rx_buffers = RxBuffers::kDefaultCount;
   std::uint32_t datagram_bytes = 0;  ///< cap, never 0
   const sock::Syscalls* calls = nullptr;
-  std::shared_ptr<SharedFindings> findings;
 };
 
 class UdpIo final : public PacketIo, private sock::SocketObserver {
@@ -69,7 +61,6 @@ class UdpIo final : public PacketIo, private sock::SocketObserver {
   Receiver rx_;
   Sender tx_;
   mutable sock::RouteProbe route_;  ///< asking the routing table changes nothing that can be seen
-  std::uint64_t fallbacks_reported_ = 0;
 };
 
 }  // namespace srd::udp

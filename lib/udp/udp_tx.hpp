@@ -37,8 +37,6 @@ class Sender {
   /// Socket of the newest message sent.
   [[nodiscard]] unsigned last_socket() const noexcept { return last_socket_; }
 
-  [[nodiscard]] std::uint64_t gso_fallbacks() const noexcept { return gso_fallbacks_.value(); }
-
   void read_counters(IoCounters& out) const noexcept;
 
   /// Refusals kept for poll_done(). A caller that lets more pile up loses the oldest; their

@@ -40,8 +40,26 @@ class PairTest : public ::testing::Test {
   static void heal() {
     pair_faults().drop_one_in = 0;
     pair_faults().dead_port = 0;
+    pair_faults().host_drops = 0;
   }
 };
+
+/// What there is; an error fails the test.
+inline std::span<Completion> harvest(Poller& poller, std::span<Completion> out) {
+  std::error_code error;
+  const auto found = poller.poll(out, error);
+  EXPECT_FALSE(error) << last_error();
+  return found;
+}
+
+/// The same, after waiting for it.
+inline std::span<Completion> harvest(Poller& poller, std::span<Completion> out,
+                                     std::chrono::nanoseconds timeout) {
+  std::error_code error;
+  const auto found = poller.wait(out, timeout, error);
+  EXPECT_FALSE(error) << last_error();
+  return found;
+}
 
 /// alice and bob on one poller. Messages and sends that ended are collected by run_until().
 class TwoEndpoints {
@@ -64,7 +82,8 @@ class TwoEndpoints {
       if (std::chrono::steady_clock::now() > give_up) {
         return ::testing::AssertionFailure() << "did not happen within the time limit";
       }
-      for (const Completion& c : poller.wait(completions, std::chrono::milliseconds(10))) take(c);
+      for (const Completion& c : harvest(poller, completions, std::chrono::milliseconds(10)))
+        take(c);
     }
     return ::testing::AssertionSuccess();
   }

@@ -101,6 +101,66 @@ TEST_F(MessageTest, FullQueueSaysSoAndQueuesNothing) {
   EXPECT_EQ(net.alice.stats().sends_active, 0U);
 }
 
+TEST_F(MessageTest, CountsForEachPeerApart) {
+  TwoEndpoints net;
+  Endpoint carol = net.poller.make_endpoint().value();
+  const Peer to_carol = net.alice.resolve(carol.address()).value();
+  pair_faults().drop_one_in = 50;
+  constexpr std::size_t kToBob = 30, kToCarol = 20, kBytes = 20'000;
+  const auto payload = pattern(kBytes);
+  for (std::size_t i = 0; i < kToBob; ++i) ASSERT_FALSE(net.alice.send(net.to_bob, payload));
+  for (std::size_t i = 0; i < kToCarol; ++i) ASSERT_FALSE(net.alice.send(to_carol, payload));
+  ASSERT_TRUE(net.run_until([&] {
+    return net.sends.size() == kToBob + kToCarol && net.messages.size() == kToBob + kToCarol;
+  }));
+  heal();
+  const PeerInfo bob = net.alice.peer_info(net.to_bob).value();
+  const PeerInfo other = net.alice.peer_info(to_carol).value();
+  EXPECT_EQ(bob.tx_messages, kToBob);
+  EXPECT_EQ(bob.tx_message_bytes, kToBob * kBytes);
+  EXPECT_EQ(other.tx_messages, kToCarol);
+  EXPECT_EQ(other.tx_message_bytes, kToCarol * kBytes);
+  const Stats all = net.alice.stats();
+  EXPECT_EQ(bob.tx_datagrams + other.tx_datagrams, all.tx_datagrams);
+  EXPECT_EQ(bob.tx_bytes + other.tx_bytes, all.tx_bytes);
+  EXPECT_EQ(bob.rx_acks + other.rx_acks, all.rx_acks);
+  EXPECT_GT(bob.tx_retransmits, 0U);
+  EXPECT_EQ(bob.tx_retransmits + other.tx_retransmits, all.tx_retransmits);
+  EXPECT_EQ(bob.losses_fifo + bob.losses_rack + other.losses_fifo + other.losses_rack,
+            all.losses_fifo + all.losses_rack);
+  EXPECT_EQ(bob.tail_probes + other.tail_probes, all.tail_probes);
+
+  const Peer alice_at_bob = [&] {
+    for (const Message& message : net.messages) {
+      if (net.bob.peer_info(message.peer()) &&
+          net.bob.peer_info(message.peer())->rx_messages == kToBob) {
+        return message.peer();
+      }
+    }
+    return kInvalidPeer;
+  }();
+  ASSERT_NE(alice_at_bob, kInvalidPeer);
+  const PeerInfo alice = net.bob.peer_info(alice_at_bob).value();
+  EXPECT_EQ(alice.rx_message_bytes, kToBob * kBytes);
+  EXPECT_EQ(alice.rx_duplicates, net.bob.stats().rx_duplicates);
+  EXPECT_EQ(alice.tx_acks, net.bob.stats().tx_acks);
+  EXPECT_GT(alice.rx_datagrams, kToBob * kBytes / 1500);
+  net.messages.clear();  // carol goes first
+}
+
+TEST_F(MessageTest, CountsOfAPeerOutliveItsContext) {
+  TwoEndpoints net;
+  ASSERT_TRUE(net.connect());
+  const std::uint64_t before = net.alice.peer_info(net.to_bob)->tx_datagrams;
+  ASSERT_GT(before, 0U);
+  net.bob = Endpoint();  // closes: alice's context ends
+  ASSERT_TRUE(net.run_until([&] { return net.alice.stats().peers_active == 0; }));
+  const PeerInfo info = net.alice.peer_info(net.to_bob).value();
+  EXPECT_EQ(info.tx_messages, 1U);
+  EXPECT_GE(info.tx_datagrams, before);
+  EXPECT_GT(info.rx_datagrams, 0U);
+}
+
 TEST_F(MessageTest, OneDeadPeerLeavesTheOthersAlone) {
   TwoEndpoints net({.peer_timeout_ms = 1000, .connect_timeout_ms = 1000});
   Endpoint carol = net.poller.make_endpoint().value();
@@ -172,7 +232,7 @@ TEST_F(MessageTest, SmallCapacityLosesNothingAndServesEachEndpoint) {
   std::array<Completion, 1> one;
   while ((net.messages.size() < kCount || net.sends.size() < kCount) &&
          std::chrono::steady_clock::now() < give_up) {
-    for (const Completion& c : net.poller.poll(one)) net.take(c);
+    for (const Completion& c : harvest(net.poller, one)) net.take(c);
   }
   EXPECT_EQ(net.messages.size(), kCount);
   EXPECT_EQ(net.sends.size(), kCount);

@@ -89,6 +89,15 @@ TEST_F(MisuseTest, ContextOpen) {
   EXPECT_EQ(out, nullptr);
 }
 
+TEST_F(MisuseTest, DevicesThatTheCoreCannotServe) {
+  srd_context* out = nullptr;
+  EXPECT_FAILS(srd_context_open("pair:?reliable=on", nullptr, &out), ENOTSUP, "pair:?reliable=on",
+               "retransmits by itself", "srd-info");
+  EXPECT_FAILS(srd_context_open("pair:?regions=on", nullptr, &out), ENOTSUP, "pair:?regions=on",
+               "registered memory only");
+  EXPECT_EQ(out, nullptr);
+}
+
 TEST_F(MisuseTest, ContextClose) {
   EXPECT_EQ(srd_context_close(nullptr), 0);
   EXPECT_FAILS(srd_context_close(context_), EBUSY, "1 of its pollers", "srd_poller_destroy");
@@ -190,6 +199,9 @@ TEST_F(MisuseTest, EndpointReading) {
   EXPECT_FAILS(srd_endpoint_stats(nullptr, &stats), EINVAL, "endpoint is NULL");
   EXPECT_FAILS(srd_endpoint_stats(endpoint_, nullptr), EINVAL, "out is NULL");
   EXPECT_FAILS(srd_endpoint_stats(endpoint_, &stats), EINVAL, "struct_bytes is 0");
+  char text[8];
+  EXPECT_FAILS(srd_endpoint_advice(nullptr, text, sizeof text), EINVAL, "endpoint is NULL");
+  EXPECT_FAILS(srd_endpoint_advice(endpoint_, nullptr, 1), EINVAL, "out is NULL");
   stats.struct_bytes = SIZE_MAX;  // never initialised: must not be written to
   EXPECT_FAILS(srd_endpoint_stats(endpoint_, &stats), EINVAL, "out->struct_bytes");
 }
@@ -318,6 +330,9 @@ TEST_F(MisuseTest, AddressesAndTexts) {
                             "1.2.3.4%1:7", "1.2.3.4:-1", "1.2.3.4:65536", "host:1"}) {
     EXPECT_FAILS(srd_address_parse(wrong, &address), EINVAL, "srd_address_parse");
   }
+  const std::string longest(63, '1');
+  EXPECT_FAILS(srd_address_parse((longest + "1").c_str(), &address), EINVAL, longest.c_str(),
+               "longer than the 63 characters");
   ASSERT_EQ(srd_address_parse("1.2.3.4:5", &address), 0);
   EXPECT_FAILS(srd_address_format(nullptr, text, sizeof text), EINVAL, "address is NULL");
   EXPECT_FAILS(srd_address_format(&address, nullptr, 1), EINVAL, "out is NULL");

@@ -28,9 +28,9 @@ TEST_F(PollerTest, WaitEndsAfterItsTimeout) {
   TwoEndpoints net;
   std::array<Completion, 4> completions;
   const auto start = Clock::now();
-  EXPECT_TRUE(net.poller.wait(completions, 30ms).empty());
+  EXPECT_TRUE(harvest(net.poller, completions, 30ms).empty());
   EXPECT_GE(Clock::now() - start, 30ms);
-  EXPECT_TRUE(net.poller.wait(completions, 0ms).empty());
+  EXPECT_TRUE(harvest(net.poller, completions, 0ms).empty());
 }
 
 TEST_F(PollerTest, IdleWaitBarelyRuns) {
@@ -41,7 +41,7 @@ TEST_F(PollerTest, IdleWaitBarelyRuns) {
   rusage before{};
   rusage after{};
   getrusage(RUSAGE_THREAD, &before);
-  EXPECT_TRUE(net.poller.wait(completions, 500ms).empty());
+  EXPECT_TRUE(harvest(net.poller, completions, 500ms).empty());
   getrusage(RUSAGE_THREAD, &after);
   // One sleep, and a few for timers that still stood from before.
   EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, 5);
@@ -55,7 +55,7 @@ TEST_F(PollerTest, WakeEndsAWaitFromAnotherThread) {
   });
   std::array<Completion, 4> completions;
   const auto start = Clock::now();
-  EXPECT_TRUE(net.poller.wait(completions, kPatience).empty());
+  EXPECT_TRUE(harvest(net.poller, completions, kPatience).empty());
   EXPECT_LT(Clock::now() - start, kPatience);
   waker.join();
 }
@@ -66,10 +66,10 @@ TEST_F(PollerTest, WakeBeforeTheWaitEndsThatOneOnly) {
   EXPECT_FALSE(net.poller.wake());
   EXPECT_FALSE(net.poller.wake());
   auto start = Clock::now();
-  EXPECT_TRUE(net.poller.wait(completions, kPatience).empty());
+  EXPECT_TRUE(harvest(net.poller, completions, kPatience).empty());
   EXPECT_LT(Clock::now() - start, kPatience);
   start = Clock::now();
-  EXPECT_TRUE(net.poller.wait(completions, 20ms).empty());
+  EXPECT_TRUE(harvest(net.poller, completions, 20ms).empty());
   EXPECT_GE(Clock::now() - start, 20ms);
 }
 
@@ -121,7 +121,7 @@ TEST_F(PollerTest, ForeignLoopLosesNoWake) {
   std::array<Completion, 4> completions;
   int timeouts = 0;
   while (seen.load() < kRounds && timeouts == 0) {
-    (void)net.poller.poll(completions);
+    (void)harvest(net.poller, completions);
     seen.store(woken.load());
     if (seen.load() == kRounds || !net.poller.arm()) continue;
     if (woken.load() != seen.load()) continue;
@@ -146,7 +146,7 @@ TEST_F(PollerTest, ForeignLoopSeesTrafficAndTimers) {
   const auto is_done = [&] { return !net.messages.empty() && net.sends.size() == 2; };
   int timeouts = 0;
   while (!is_done() && timeouts == 0) {
-    for (const Completion& c : net.poller.poll(completions)) net.take(c);
+    for (const Completion& c : harvest(net.poller, completions)) net.take(c);
     if (is_done() || !net.poller.arm()) continue;
     timeouts += epoll_wait(loop, &event, 1, 10'000) == 0 ? 1 : 0;
   }
@@ -161,7 +161,7 @@ TEST_F(PollerTest, SpinsBeforeItSleeps) {
   timespec before{};
   timespec after{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-  EXPECT_TRUE(net.poller.wait(completions, 30ms).empty());
+  EXPECT_TRUE(harvest(net.poller, completions, 30ms).empty());
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
   const auto cpu_ns =
       (after.tv_sec - before.tv_sec) * 1'000'000'000L + after.tv_nsec - before.tv_nsec;
@@ -173,6 +173,16 @@ TEST_F(PollerTest, SpinsBeforeItSleeps) {
 
 class SharedPollerTest : public PairTest {};
 
+constexpr auto kForEver = std::chrono::nanoseconds::max();
+
+// As harvest(), but another thread may be driving.
+std::span<Completion> poll_shared(Poller& poller, std::span<Completion> out) {
+  std::error_code error;
+  const auto found = poller.poll(out, error);
+  EXPECT_TRUE(!error || error == Errc::busy) << last_error();
+  return found;
+}
+
 TEST_F(SharedPollerTest, FourThreadsSendAndPoll) {
   TwoEndpoints net({}, {.shared = true});
   constexpr int kThreads = 4;
@@ -181,7 +191,7 @@ TEST_F(SharedPollerTest, FourThreadsSendAndPoll) {
   std::atomic<int> completed{0};
   std::atomic<int> failed{0};
   const auto give_up = Clock::now() + kPatience;
-  const auto harvest = [&](std::span<Completion> found) {
+  const auto count = [&](std::span<Completion> found) {
     for (const Completion& c : found) {
       if (c.op == SRD_OP_RECEIVE) {
         const Message message(c);
@@ -206,12 +216,13 @@ TEST_F(SharedPollerTest, FourThreadsSendAndPoll) {
         if (!error) ++sent;
         EXPECT_TRUE(!error || error == Errc::would_block);
         std::error_code busy;
-        harvest(net.poller.poll(completions, busy));
+        count(net.poller.poll(completions, busy));
         EXPECT_TRUE(!busy || busy == Errc::busy);
       }
       // Two go on polling, two sleep: both must find the rest.
       while (!all_done()) {
-        harvest(t % 2 == 0 ? net.poller.poll(completions) : net.poller.wait(completions, 5ms));
+        count(t % 2 == 0 ? poll_shared(net.poller, completions)
+                         : harvest(net.poller, completions, 5ms));
       }
     });
   }
@@ -228,7 +239,7 @@ TEST_F(SharedPollerTest, SendIsCarriedByAThreadThatSleeps) {
   std::thread sleeper([&] {
     std::array<Completion, 16> completions;
     while (!stop.load()) {
-      for (const Completion& c : net.poller.wait(completions)) {
+      for (const Completion& c : harvest(net.poller, completions, kForEver)) {
         if (c.op != SRD_OP_RECEIVE) continue;
         const Message message(c);
         ++received;
@@ -255,7 +266,7 @@ TEST_F(SharedPollerTest, WakeReachesASleeperWhileOthersPoll) {
   std::thread sleeper([&] {
     std::array<Completion, 16> completions;
     while (!stop.load()) {
-      (void)net.poller.wait(completions);
+      (void)harvest(net.poller, completions, kForEver);
       ++woken;
     }
   });
@@ -263,7 +274,7 @@ TEST_F(SharedPollerTest, WakeReachesASleeperWhileOthersPoll) {
   std::array<Completion, 16> completions;
   for (int i = 1; i <= 200; ++i) {
     (void)net.poller.wake();
-    while (woken.load() < i && Clock::now() < give_up) (void)net.poller.poll(completions);
+    while (woken.load() < i && Clock::now() < give_up) (void)poll_shared(net.poller, completions);
   }
   EXPECT_GE(woken, 200);
   stop = true;
@@ -287,7 +298,7 @@ TEST_F(SharedPollerTest, ForeignLoopLearnsOfDeadlinesThatOthersSet) {
     std::array<Completion, 4> completions;
     const auto give_up = Clock::now() + kPatience;
     while (done.load() < 2 && Clock::now() < give_up) {
-      for (const Completion& c : net.poller.poll(completions)) {
+      for (const Completion& c : poll_shared(net.poller, completions)) {
         const Message message(c);
         done += c.op == SRD_OP_PEER ? 0 : 1;
       }
@@ -299,7 +310,7 @@ TEST_F(SharedPollerTest, ForeignLoopLearnsOfDeadlinesThatOthersSet) {
   while (!armed.load()) std::this_thread::yield();
   std::this_thread::sleep_for(10ms);
   pair_faults().dead_port = net.bob.address().port;
-  (void)net.poller.poll({});
+  (void)poll_shared(net.poller, {});
   EXPECT_FALSE(net.alice.send(net.to_bob, as_bytes("x"), {.copy = true}));
   heal();  // what was sent is lost; only the sleeper's timer can send it again
   const auto start = Clock::now();
@@ -322,7 +333,7 @@ TEST_F(SharedPollerTest, WakeReachesAForeignLoopWhileOthersPoll) {
   std::thread sleeper([&] {
     std::array<Completion, 4> completions;
     while (seen.load() < kRounds && timeouts.load() == 0) {
-      (void)net.poller.poll(completions);
+      (void)poll_shared(net.poller, completions);
       seen = asked.load();
       if (seen.load() == kRounds || !net.poller.arm()) continue;
       timeouts += epoll_wait(loop, &event, 1, 5'000) == 0 ? 1 : 0;
@@ -332,12 +343,78 @@ TEST_F(SharedPollerTest, WakeReachesAForeignLoopWhileOthersPoll) {
   for (int i = 1; i <= kRounds && timeouts.load() == 0; ++i) {
     asked = i;
     (void)net.poller.wake();
-    while (seen.load() < i && timeouts.load() == 0) (void)net.poller.poll(completions);
+    while (seen.load() < i && timeouts.load() == 0) (void)poll_shared(net.poller, completions);
   }
   EXPECT_EQ(timeouts, 0);
   sleeper.join();
   close(loop);
 }
+
+// ---- reading from other threads
+// -------------------------------------------------------------------
+
+class ReadingTest : public ::testing::WithParamInterface<bool>, public PairTest {};
+
+TEST_P(ReadingTest, AnyThreadReadsPeersAndPathsWhileTheOwnerWorks) {
+  TwoEndpoints net({}, {.shared = GetParam()});
+  ASSERT_TRUE(net.connect());
+  std::atomic<bool> stop{false};
+  std::atomic<int> backwards{0}, failed{0}, reads{0};
+  const auto read = [&] {
+    std::array<PathInfo, 64> room;
+    std::uint64_t messages = 0, datagrams = 0, on_paths = 0;
+    while (!stop.load()) {
+      const auto info = net.alice.peer_info(net.to_bob);
+      const auto paths = net.alice.paths(net.to_bob, room);
+      failed += info && !paths.empty() ? 0 : 1;
+      if (!info) continue;
+      std::uint64_t sum = 0;
+      for (const PathInfo& path : paths) sum += path.tx_datagrams;
+      backwards += info->tx_messages < messages || info->tx_datagrams < datagrams || sum < on_paths;
+      messages = info->tx_messages;
+      datagrams = info->tx_datagrams;
+      on_paths = sum;
+      ++reads;
+    }
+  };
+  std::thread first(read), second(read);
+  int sent = 0;
+  for (const auto end = Clock::now() + 300ms; Clock::now() < end; ++sent) {
+    ASSERT_FALSE(net.alice.send(net.to_bob, as_bytes("x"), {.copy = true}));
+    net.messages.clear();
+    ASSERT_TRUE(net.run_until([&] { return !net.messages.empty(); }));
+  }
+  stop = true;
+  first.join();
+  second.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(backwards, 0);
+  EXPECT_GT(reads, 0);
+  EXPECT_GT(sent, 0);
+}
+
+TEST_P(ReadingTest, NobodyWaitsForASleeper) {
+  TwoEndpoints net({}, {.shared = GetParam()});
+  ASSERT_TRUE(net.connect());
+  std::atomic<bool> asleep{false};
+  std::thread sleeper([&] {
+    std::array<Completion, 4> completions;
+    asleep = true;
+    (void)harvest(net.poller, completions, kPatience);
+  });
+  while (!asleep.load()) std::this_thread::yield();
+  std::this_thread::sleep_for(20ms);
+  const auto start = Clock::now();
+  EXPECT_EQ(net.alice.peer_info(net.to_bob).value().state, 2U);
+  std::array<PathInfo, 64> room;
+  EXPECT_FALSE(net.alice.paths(net.to_bob, room).empty());
+  EXPECT_LT(Clock::now() - start, kPatience / 2);
+  EXPECT_FALSE(net.poller.wake());
+  sleeper.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Pollers, ReadingTest, ::testing::Bool(),
+                         [](const auto& variant) { return variant.param ? "Shared" : "Plain"; });
 
 // ---- fork
 // -----------------------------------------------------------------------------------------
@@ -376,6 +453,7 @@ int wrong_answers_in_child(TwoEndpoints& net) {
   check(srd_endpoint_address(alice, &address));
   check(srd_endpoint_limits(alice, &limits));
   check(srd_endpoint_stats(alice, &stats));
+  check(srd_endpoint_advice(alice, nullptr, 0));
   check(srd_peer_resolve(alice, &address, &peer));
   check(srd_peer_forget(alice, net.to_bob));
   check(srd_peer_query(alice, net.to_bob, &info));

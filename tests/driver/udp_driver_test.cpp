@@ -160,6 +160,15 @@ class UdpDriverTest : public testing::Test {
     });
   }
 
+  /// False: the feature is listed as missing. Fails if it is not listed at all.
+  bool has(const std::string& name) {
+    for (const Feature& feature : driver_->features()) {
+      if (feature.name == name) return feature.present;
+    }
+    ADD_FAILURE() << name << " is not listed";
+    return false;
+  }
+
   udp::Options options_;
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<PacketIo> server_, other_, client_;
@@ -179,7 +188,11 @@ TEST_F(UdpDriverTest, SendsSinglyWhereADeviceAcceptsSegmentationAndThenFailsTheS
     expect_delivered(*server_, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
     EXPECT_TRUE(collect_done(*client_).empty());
     EXPECT_EQ(client_->counters().gso_fallbacks, 1U);
-    EXPECT_TRUE(advises("refused UDP_SEGMENT"));
+    const auto advice = driver_->advice(client_->counters());
+    ASSERT_EQ(advice.size(), 1U);
+    EXPECT_NE(advice[0].find("refused UDP_SEGMENT (1 bursts"), std::string::npos) << advice[0];
+    EXPECT_NE(advice[0].find("ethtool -k"), std::string::npos);
+    EXPECT_TRUE(has("gso")) << "the kernel can; a device cannot";
 
     const std::uint64_t calls = client_->counters().tx_calls;
     out.send(*client_);
@@ -310,16 +323,21 @@ TEST_F(UdpDriverTest, ReadsOnAfterAnErrorOfAnother) {
 }
 
 TEST_F(UdpDriverTest, WorksWithoutTheOptionsThatAKernelMayRefuse) {
-  g_faults.refused_options = {{IPPROTO_UDP, UDP_GRO},       {IPPROTO_IP, IP_TOS},
-                              {IPPROTO_IP, IP_RECVTOS},     {SOL_SOCKET, SO_TIMESTAMPNS},
-                              {SOL_SOCKET, SO_RXQ_OVFL},    {IPPROTO_IP, IP_RECVERR},
-                              {SOL_SOCKET, SO_RCVBUFFORCE}, {SOL_SOCKET, SO_SNDBUFFORCE}};
+  g_faults.refused_options = {
+      {IPPROTO_UDP, UDP_GRO},       {IPPROTO_IP, IP_TOS},         {IPPROTO_IP, IP_RECVTOS},
+      {SOL_SOCKET, SO_TIMESTAMPNS}, {SOL_SOCKET, SO_RXQ_OVFL},    {IPPROTO_IP, IP_RECVERR},
+      {SOL_SOCKET, SO_RCVBUFFORCE}, {SOL_SOCKET, SO_SNDBUFFORCE}, {IPPROTO_IP, IP_PKTINFO}};
   open();
+  for (const char* name : {"gro", "ecn", "timestamps", "error-queue", "pktinfo"}) {
+    EXPECT_FALSE(has(name)) << name;
+  }
+  EXPECT_TRUE(has("gso"));
   EXPECT_FALSE(driver_->capabilities().ecn);
   EXPECT_TRUE(advises("UDP_GRO"));
   EXPECT_TRUE(advises("ECN"));
   EXPECT_TRUE(advises("SO_TIMESTAMPNS"));
   EXPECT_TRUE(advises("IP_RECVERR"));
+  EXPECT_TRUE(advises("IP_PKTINFO"));
   Outbox out;
   for (std::uint32_t i = 0; i < 5; ++i) out.add(path_, i, 300, Ecn::ce);
   out.send(*client_);
@@ -331,6 +349,65 @@ TEST_F(UdpDriverTest, WorksWithoutTheOptionsThatAKernelMayRefuse) {
     EXPECT_NE(d.arrived.ns, 0U);
   }
   release(*server_, in);
+}
+
+TEST_F(UdpDriverTest, ListsEveryFeatureOfThisKernel) {
+  open();
+  for (const char* name : {"gso", "gro", "ecn", "timestamps", "error-queue", "pktinfo"}) {
+    EXPECT_TRUE(has(name)) << name;
+  }
+  EXPECT_EQ(driver_->features().size(), 7U);  // and ipv6, which a host may do without
+  EXPECT_EQ(driver_->description(), "UDP sockets");
+}
+
+// Sandboxes emulate the option and refuse to send with it.
+TEST_F(UdpDriverTest, DoesNotUseSegmentationThatTheKernelRefusesOverLoopback) {
+  g_faults.gso_error = EINVAL;
+  open();
+  EXPECT_EQ(driver_->capabilities().tx_burst_segments_max, 1U);
+  EXPECT_FALSE(has("gso"));
+  EXPECT_TRUE(advises("UDP_SEGMENT"));
+  Outbox out;
+  for (std::uint32_t i = 0; i < 5; ++i) out.add(path_, i, 300);
+  out.send(*client_);
+  expect_delivered(*server_, {0, 1, 2, 3, 4});
+  EXPECT_EQ(client_->counters().gso_fallbacks, 0U) << "it was not even tried";
+}
+
+TEST_F(UdpDriverTest, TakesSixtyFourSegmentsWhereTheKernelRefusesMore) {
+  g_faults.first_errors = {EINVAL};  // the first burst of the probe
+  open();
+  EXPECT_EQ(driver_->capabilities().tx_burst_segments_max, 64U);
+  EXPECT_TRUE(has("gso"));
+}
+
+TEST_F(UdpDriverTest, DoesNotTakeAFirewallForALackOfSegmentation) {
+  g_faults.first_errors = {EPERM};
+  open();
+  EXPECT_EQ(driver_->capabilities().tx_burst_segments_max, 64U);
+  EXPECT_TRUE(has("gso"));
+}
+
+TEST_F(UdpDriverTest, NamesTheSysctlWhenALimitedBufferDroppedDatagrams) {
+  g_faults.refused_options = {{SOL_SOCKET, SO_RCVBUFFORCE}, {SOL_SOCKET, SO_RCVBUF}};
+  options_.rcvbuf_bytes = 512U << 20;
+  open();
+  IoCounters counted;
+  EXPECT_TRUE(driver_->advice(counted).empty()) << "nothing was dropped yet";
+  counted.rx_host_drops = 12;
+  const auto advice = driver_->advice(counted);
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_NE(advice[0].find("12"), std::string::npos);
+  EXPECT_NE(advice[0].find("sysctl -w net.core.rmem_max=536870912"), std::string::npos);
+}
+
+TEST_F(UdpDriverTest, DropsOfABufferAsLongAsWishedAreNotTheSysctlsFault) {
+  g_faults.refused_options = {{SOL_SOCKET, SO_RCVBUFFORCE}};
+  options_.rcvbuf_bytes = 16384;
+  open();
+  IoCounters counted;
+  counted.rx_host_drops = 12;
+  EXPECT_TRUE(driver_->advice(counted).empty());
 }
 
 TEST_F(UdpDriverTest, SwitchedOffFeaturesAreNotUsed) {

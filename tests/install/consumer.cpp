@@ -24,9 +24,15 @@ int main() {
   bool received = false;
   std::array<srd::Completion, 8> completions;
   for (int waits = 0; waits < 100 && !(sent && received); ++waits) {
-    for (const srd::Completion& done : poller.wait(completions, std::chrono::milliseconds(100))) {
+    std::error_code error;
+    for (const srd::Completion& done :
+         poller.wait(completions, std::chrono::milliseconds(100), error)) {
       if (done.op == SRD_OP_SEND) sent = done.status == 0;
       if (done.op == SRD_OP_RECEIVE) received = srd::Message(done).text() == text;
+    }
+    if (error) {
+      std::fprintf(stderr, "wait: %s\n", srd::last_error());
+      return 1;
     }
   }
   if (!(sent && received)) {

@@ -158,7 +158,11 @@ class PairIo final : public PacketIo {
 
   Result<Address> local_address() const noexcept override { return local(port_); }
 
-  IoCounters counters() const noexcept override { return counters_; }
+  IoCounters counters() const noexcept override {
+    IoCounters out = counters_;
+    out.rx_host_drops = pair_faults().host_drops.load();
+    return out;
+  }
 
   std::uint8_t rx_fill() const noexcept override { return 0; }
 
@@ -226,25 +230,19 @@ thread_local std::string last_error_of_thread;
 
 class PairDriver final : public Driver {
  public:
-  PairDriver(bool can_sleep, std::uint32_t datagram_bytes)
-      : can_sleep_(can_sleep), datagram_bytes_(datagram_bytes) {}
+  explicit PairDriver(const Capabilities& can) : can_(can) {}
 
   std::string name() const override { return "pair"; }
 
-  Capabilities capabilities() const noexcept override {
-    Capabilities can;
-    can.datagram_bytes_max = datagram_bytes_;
-    can.rx_buffer_bytes = kQueueMax * kDatagramBytes;
-    can.rx_buffers = kQueueMax;
-    can.paths_max = 64;
-    can.can_sleep = can_sleep_;
-    can.kernel_path = true;
-    return can;
-  }
+  std::string description() const override { return "queues in memory"; }
+
+  Capabilities capabilities() const noexcept override { return can_; }
+
+  std::vector<Feature> features() const override { return {{"sleep", can_.can_sleep}}; }
 
   Result<std::unique_ptr<PacketIo>> open_queue(const QueueConfig& config) noexcept override {
     auto inbox = std::make_shared<Inbox>();
-    if (can_sleep_) inbox->event = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (can_.can_sleep) inbox->event = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     const auto port = network().bind(config.bind.port, inbox);
     if (!port) {
       last_error_of_thread = "pair: port " + std::to_string(config.bind.port) + " is taken";
@@ -259,25 +257,37 @@ class PairDriver final : public Driver {
 
   std::vector<std::string> advice() const override { return {}; }
 
+  std::vector<std::string> advice(const IoCounters& counted) const override {
+    if (counted.rx_host_drops == 0) return {};
+    return {"datagrams were dropped (" + std::to_string(counted.rx_host_drops) +
+            " so far). Run: x"};
+  }
+
   std::string last_error() const override { return last_error_of_thread; }
 
  private:
-  const bool can_sleep_;
-  const std::uint32_t datagram_bytes_;
+  const Capabilities can_;
 };
 
 Result<runtime::OpenedDevice> open_pair(const runtime::DeviceString& device) {
-  bool can_sleep = true;
+  Capabilities can;
+  can.rx_buffer_bytes = kQueueMax * kDatagramBytes;
+  can.rx_buffers = kQueueMax;
+  can.paths_max = 64;
+  can.can_sleep = true;
+  can.kernel_path = true;
   std::uint64_t paths = 8;
   std::uint64_t datagram_bytes = kDatagramBytes;
   Options options(device.options);
-  options.take_flag("sleep", can_sleep);
+  options.take_flag("sleep", can.can_sleep);
+  options.take_flag("reliable", can.reliable);
+  options.take_flag("regions", can.tx_needs_region);
   options.take_number("datagram_bytes", 1, kDatagramBytes, datagram_bytes);
   options.take_number("paths", 1, 64, paths);
   const std::string subject = "srd_context_open: device \"" + device.text + "\"";
   if (const Errc status = options.finish(subject.c_str()); status != Errc::ok) return status;
-  runtime::OpenedDevice opened{
-      std::make_unique<PairDriver>(can_sleep, static_cast<std::uint32_t>(datagram_bytes)), {}};
+  can.datagram_bytes_max = static_cast<std::uint32_t>(datagram_bytes);
+  runtime::OpenedDevice opened{std::make_unique<PairDriver>(can), {}};
   opened.queue.paths = static_cast<std::uint16_t>(paths);
   if (!device.place.empty()) {
     const auto bind = parse_address(device.place);

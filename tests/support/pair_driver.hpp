@@ -13,13 +13,14 @@ namespace srd::test {
 struct PairFaults {
   std::atomic<unsigned> drop_one_in{0};        ///< 0: no loss
   std::atomic<std::uint16_t> dead_port{0};     ///< datagrams to and from it vanish; 0: none
+  std::atomic<std::uint64_t> host_drops{0};    ///< what every endpoint says this host dropped
   std::atomic<std::uint64_t> tx_datagrams{0};  ///< counts; never reset by the driver
 };
 
 PairFaults& pair_faults();
 
-/// Makes "pair:" known to srd_context_open(). Options: sleep=on|off, paths=1..64,
-/// datagram_bytes=1..1472 (what the device claims). Once per process.
+/// Makes "pair:" known to srd_context_open(). Options: sleep=on|off, paths=1..64, and what the
+/// device claims: datagram_bytes=1..1472, reliable=on|off, regions=on|off. Once per process.
 void register_pair_driver();
 
 }  // namespace srd::test

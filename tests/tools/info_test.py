@@ -26,7 +26,12 @@ class Info(tools.ToolTest):
         self.assertTrue(udp["usable"])
         self.assertGreater(udp["limits"]["datagram_bytes_max"], 1000)
         self.assertGreater(udp["limits"]["paths_max"], 1)
-        self.assertTrue(udp["capabilities"])
+        self.assertEqual(udp["description"], "UDP sockets")
+        # Each is either there or missing; on a kernel that runs the tests these three are there.
+        self.assertEqual(set(udp["capabilities"]) | set(udp["missing"]),
+                         {"gso", "gro", "ecn", "timestamps", "pktinfo", "error-queue", "ipv6"})
+        self.assertFalse(set(udp["capabilities"]) & set(udp["missing"]))
+        self.assertLessEqual({"gso", "gro", "ecn"}, set(udp["capabilities"]))
 
     def test_the_device_it_names_opens(self):
         report = json.loads(run("--json").stdout)

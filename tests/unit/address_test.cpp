@@ -42,6 +42,18 @@ TEST(AddressTest, WritesTheNumberOfAScopeWithoutAnInterface) {
   EXPECT_EQ(again("[fe80::1%4294967295]:7000"), "[fe80::1%4294967295]:7000");
 }
 
+TEST(AddressTest, QuotesTheBeginningOfATextThatIsTooLong) {
+  const std::string text = "192.0.2.1:7000" + std::string(500, '7');
+  const std::string refused = again(text);
+  EXPECT_NE(refused.find(text.substr(0, 60)), std::string::npos) << refused;
+  EXPECT_NE(refused.find("63 characters"), std::string::npos) << refused;
+}
+
+TEST(AddressTest, DoesNotEndATextAtANulInside) {
+  EXPECT_NE(again(std::string_view("192.0.2.1:7000\0x", 16)).find("\"192.0.2.1:7000?x\""),
+            std::string::npos);
+}
+
 TEST(AddressTest, RefusesEverythingElse) {
   for (const char* text : {"",
                            ":",

@@ -31,6 +31,7 @@ bool Core::Impl::admit_psn(Index index, const Arrival& arrival) noexcept {
       ++ctx.dup_total;
       ctx.ack.duplicate = true;
       counters_.rx_duplicates.add();
+      ++ctx.counters.rx_duplicates;
       break;
     case RecvWindow::Verdict::beyond:
       ctx.ack.beyond = true;
@@ -58,6 +59,7 @@ void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t pay
   if (ce) {
     ++ctx.ce_total;
     counters_.rx_ce.add();
+    ++ctx.counters.rx_ce;
   }
   const std::uint64_t epoch = arrival.now_ns / kActiveEpochNs;
   if (epoch != epoch_) {
@@ -187,7 +189,10 @@ Core::Impl::Outcome Core::Impl::accept_segment(Index index, const Arrival& arriv
   if (!whole) ctx.reserved_left_bytes -= payload.size();
   if (message.received == message.length) {
     if (!whole) --ctx.partials;
-    complete_message(at);
+    if (complete_message(at)) {
+      ++ctx.counters.rx_messages;
+      ctx.counters.rx_message_bytes += header.msg_len;
+    }
   }
   return kept ? Outcome::kept : Outcome::consumed;
 }
@@ -250,6 +255,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
     counters_.rx_no_memory.add();
     return false;
   }
+  std::uint64_t taken = 0, taken_bytes = 0;
   for (std::uint32_t i = 0; i < header.count; ++i) {
     wire::SmallRecord record;
     wire::decode(rest, record);
@@ -269,8 +275,12 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
     [[maybe_unused]] const bool stored = store_slice(message, arrival, 0, payload, false, kept);
     SRD_DCHECK(stored);  // `room` counted the blocks
     message.received = record.bytes;
-    complete_message(at);
+    ++taken;
+    taken_bytes += record.bytes;
+    complete_message(at);  // one piece: it cannot fail
   }
+  contexts_[index].counters.rx_messages += taken;
+  contexts_[index].counters.rx_message_bytes += taken_bytes;
   took_psn(index, arrival, payload_bytes, true);
   return false;
 }
@@ -373,6 +383,7 @@ bool Core::Impl::reject(Index index, std::uint32_t msg_id, std::uint16_t port,
   ++ctx.rejection_count;
   ++ctx.rejections_to_send;
   counters_.rx_rejected_messages.add();
+  ++ctx.counters.rx_rejected_messages;
   mark_ready(index);
   return true;
 }

@@ -21,6 +21,7 @@ constexpr std::uint64_t kFifoOffNs = 60'000'000'000;
 
 void Core::Impl::on_ack(Index index, Arrival& arrival) noexcept {
   counters_.rx_acks.add();
+  ++contexts_[index].counters.rx_acks;
   wire::AckHeader ack;
   std::array<std::uint64_t, wire::kAckWordsMax> received;
   std::array<std::uint64_t, wire::kAckWordsMax> ce;
@@ -169,6 +170,7 @@ void Core::Impl::ack_psn(Index index, std::uint32_t psn, bool ce, std::uint64_t 
   } else {
     unlink_lost(ctx, psn);  // declared lost too early, and not sent again yet
     counters_.tx_spurious.add();
+    ++ctx.counters.tx_spurious;
   }
   record.state = Sent::State::acked;
   const bool current = record.generation == slot.generation;
@@ -360,6 +362,12 @@ void Core::Impl::message_acked(Index index, Index at) noexcept {
     if (!ctx.want_nack_pending) ctx.want_nack.arm(now_ns_, pto_ns(ctx));
     return;
   }
+  message_delivered(ctx, at);
+}
+
+void Core::Impl::message_delivered(Ctx& ctx, Index at) noexcept {
+  ++ctx.counters.tx_messages;
+  ctx.counters.tx_message_bytes += tx_messages_[at].bytes;
   finish_message(at, Errc::ok);
 }
 
@@ -370,7 +378,7 @@ void Core::Impl::release_parked(Index index) noexcept {
     const Index next = tx_messages_[at].next;
     if (seq_diff16(tx_messages_[at].rej_needed, ctx.rej_known) <= 0) {
       ctx.parked.remove(tx_messages_, at);
-      finish_message(at, Errc::ok);
+      message_delivered(ctx, at);
     }
     at = next;
   }
@@ -443,6 +451,7 @@ void Core::Impl::message_rejected(Index index, Index at, const wire::NackHeader&
   Ctx& ctx = contexts_[index];
   TxMessage& message = tx_messages_[at];
   counters_.tx_rejected_messages.add();
+  ++ctx.counters.tx_rejected_messages;
   if (message.state == TxMessage::State::parked) {
     ctx.parked.remove(tx_messages_, at);
   } else {
@@ -521,6 +530,7 @@ void Core::Impl::on_dup_report(Ctx& ctx, std::uint16_t dup_total, std::uint64_t 
   needless -= own;
   if (needless == 0) return;
   counters_.tx_spurious.add(needless);
+  ctx.counters.tx_spurious += needless;
   // Reordering, or a retransmission came too early: allow for more (RFC 8985 7.2), for a while.
   const std::uint64_t target = ctx.congestion.target_ns();
   ctx.reo_ns = std::min(std::max(ctx.reo_ns, target) * 2, std::max(ctx.rtt.srtt_ns(), 4 * target));

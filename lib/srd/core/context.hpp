@@ -9,6 +9,7 @@
 #include "srd/core/congestion.hpp"
 #include "srd/core/messages.hpp"
 #include "srd/core/path_set.hpp"
+#include "srd/core/peer_counters.hpp"
 #include "srd/core/recv_window.hpp"
 #include "srd/core/rtt.hpp"
 #include "srd/wire/packet.hpp"
@@ -221,6 +222,8 @@ struct Context {
   std::uint64_t unheard_slots = 0;  ///< our ACKs on them do not arrive, says REVPATH
   std::uint64_t unheard_until_ns = 0;
   std::uint64_t rev_path_due_ns = 0;
+
+  PeerCounters counters;  ///< of this context
 };
 
 struct Peer {
@@ -248,6 +251,7 @@ struct Peer {
   std::uint64_t backlog_bytes = 0;
   IndexList waiting;  ///< rejected TxMessages until their retry
   std::uint32_t hello_tries = 0;
+  PeerCounters counters;  ///< of contexts that are gone, and of messages sent
 };
 
 }  // namespace srd::core

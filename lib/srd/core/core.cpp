@@ -148,7 +148,7 @@ bool Core::has_events() const noexcept {
   return impl_->has_events();
 }
 
-std::size_t Core::segments(MessageId message, std::span<Segment> out) const noexcept {
+std::size_t Core::segments(MessageId message, std::span<srd_iov> out) const noexcept {
   return impl_->segments(message, out);
 }
 

@@ -75,9 +75,12 @@ class Core {
   // --- inputs ---
   /// Takes over the buffers; they come back through poll_release().
   void handle_datagrams(Instant now, std::span<const RxDatagram> in) noexcept;
+  /// What became of datagrams that poll_transmit() returned with a cookie. Refused ones are sent
+  /// again, which is no retransmission.
   void handle_tx_done(Instant now, std::span<const TxDone> done) noexcept;
   /// Call when now >= next_deadline(); early calls are harmless.
   void handle_timeout(Instant now) noexcept;
+  /// A hint: has paths probed, and lets a HELLO go out again; ends nothing by itself.
   void handle_path_event(Instant now, const PathEvent& event) noexcept;
   /// Host receive queue: datagrams the driver saw dropped so far, and its fill 0..255.
   void handle_host_state(Instant now, std::uint64_t rx_host_drops, std::uint8_t rx_fill) noexcept;
@@ -85,6 +88,7 @@ class Core {
   // --- commands ---
   /// The same address gives the same handle. Errors: no_memory, no_route.
   Result<PeerId> add_peer(Instant now, const Address& address) noexcept;
+  /// Forgets the peer; its messages end with canceled. not_found: no handle (any more).
   Errc remove_peer(Instant now, PeerId peer) noexcept;
   /// would_block: a queue is full, nothing was queued. message_too_long, not_found (peer),
   /// invalid_argument (iov).
@@ -95,8 +99,13 @@ class Core {
   void close(Instant now) noexcept;
 
   // --- outputs ---
+  // All return how many entries of `out` they filled; out.size(): there may be more.
+  /// Datagrams to send now. Payload they point to that is not the application's is valid until the
+  /// next call.
   std::size_t poll_transmit(Instant now, std::span<TxDatagram> out) noexcept;
+  /// What the application should know. A message is on loan from here until release().
   std::size_t poll_events(std::span<Event> out) noexcept;
+  /// Receive buffers to give back to the driver; to be polled after each handle_datagrams().
   std::size_t poll_release(std::span<BufferId> out) noexcept;
   [[nodiscard]] Instant next_deadline() const noexcept;
   /// True while poll_transmit() would return something at `now`.
@@ -105,12 +114,16 @@ class Core {
 
   // --- what can be read ---
   /// Pieces of a message on loan, in order; returns their number. O(pieces).
-  std::size_t segments(MessageId message, std::span<Segment> out) const noexcept;
+  std::size_t segments(MessageId message, std::span<srd_iov> out) const noexcept;
   /// Copies up to out.size() bytes from `offset`. Errors: invalid_argument. O(pieces + bytes).
   Result<std::size_t> copy_out(MessageId message, std::uint64_t offset,
                                std::span<std::byte> out) const noexcept;
   [[nodiscard]] const Counters& counters() const noexcept;
+  /// State and counters of a peer; struct_bytes is left 0. False: no handle (any more).
+  /// O(contexts of the peer).
   bool peer_info(PeerId peer, srd_peer_info& out) const noexcept;
+  /// The paths of the context in use, as many as fit; returns their number, 0 for an unknown peer.
+  /// O(paths), and PathControl::describe_path() for each.
   std::size_t path_info(PeerId peer, std::span<srd_path_info> out) const noexcept;
 
  private:

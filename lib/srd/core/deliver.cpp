@@ -18,7 +18,8 @@ void Core::Impl::charge(RxMessage& message, std::uint64_t bytes) noexcept {
   counters_.receive_pool_used_bytes.set(pool_used_bytes_);
 }
 
-void Core::Impl::complete_message(Index at) noexcept {
+/// All of it is here: the application gets it. False: its pieces contradict each other.
+bool Core::Impl::complete_message(Index at) noexcept {
   RxMessage& message = rx_messages_[at];
   if (message.hashed) {  // of several segments; the slices of one are in order
     if (!sort_slices(message)) {
@@ -26,7 +27,7 @@ void Core::Impl::complete_message(Index at) noexcept {
       // message.
       counters_.rx_malformed.add();
       free_message(at);
-      return;
+      return false;
     }
     contexts_[message.context].unfinished.remove(rx_messages_, at);
     unhash(at);
@@ -35,6 +36,7 @@ void Core::Impl::complete_message(Index at) noexcept {
   ready_messages_.push_back(rx_messages_, at);
   counters_.rx_messages.add();
   counters_.rx_message_bytes.add(message.length);
+  return true;
 }
 
 // Natural merge sort of the linked pieces: bursts arrive in order, so there are few runs.
@@ -137,12 +139,12 @@ Errc Core::Impl::release(Instant now, MessageId id) noexcept {
   return Errc::ok;
 }
 
-std::size_t Core::Impl::segments(MessageId id, std::span<Segment> out) const noexcept {
+std::size_t Core::Impl::segments(MessageId id, std::span<srd_iov> out) const noexcept {
   const Index message = loaned(id);
   if (message == kNone) return 0;
   std::size_t n = 0;
   for (Index at = rx_messages_[message].first; at != kNone; at = slices_[at].next, ++n) {
-    if (n < out.size()) out[n] = {slices_[at].data, slices_[at].bytes, kNoRegion};
+    if (n < out.size()) out[n] = {slices_[at].data, slices_[at].bytes};
   }
   return n;
 }

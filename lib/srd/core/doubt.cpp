@@ -134,6 +134,7 @@ void Core::Impl::resolve_doubt(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   if (!ctx.doubted || !ctx.successor_proven || !ctx.doubt_silent) return;
   counters_.peer_restarts.add();
+  ++ctx.counters.peer_restarts;
   const Index peer = ctx.peer;
   destroy_context(index, Errc::peer_restarted, now_ns);
   announce_peer(peer, Errc::peer_restarted);

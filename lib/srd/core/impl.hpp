@@ -83,7 +83,7 @@ class Core::Impl {
   Errc send(Instant now, const SendRequest& request) noexcept;
   // deliver.cpp
   Errc release(Instant now, MessageId message) noexcept;
-  std::size_t segments(MessageId message, std::span<Segment> out) const noexcept;
+  std::size_t segments(MessageId message, std::span<srd_iov> out) const noexcept;
   Result<std::size_t> copy_out(MessageId message, std::uint64_t offset,
                                std::span<std::byte> out) const noexcept;
   std::size_t poll_events(std::span<Event> out) noexcept;
@@ -212,7 +212,7 @@ class Core::Impl {
   [[nodiscard]] Index find_partial(Index index, std::uint32_t msg_id) const noexcept;
 
   // deliver.cpp
-  void complete_message(Index message) noexcept;
+  bool complete_message(Index message) noexcept;
   bool sort_slices(RxMessage& message) noexcept;
   Index free_message(Index message) noexcept;
   void unhash(Index message) noexcept;
@@ -258,6 +258,7 @@ class Core::Impl {
   void update_limit(Index index, std::uint64_t limit_units, std::uint64_t now_ns) noexcept;
   void advance_una(Index index) noexcept;
   void message_acked(Index index, Index message) noexcept;
+  void message_delivered(Ctx& ctx, Index message) noexcept;
   void release_parked(Index index) noexcept;
   void on_nack(Index index, Arrival& arrival) noexcept;
   void message_rejected(Index index, Index message, const wire::NackHeader& nack,

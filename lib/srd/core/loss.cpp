@@ -81,6 +81,7 @@ void Core::Impl::detect_fifo(Index index, std::uint32_t slot_index, std::uint64_
       if (!overtaken(record, slot.fifo_burst, slot.fifo_index)) break;
       if (shown_missing(ctx, psn, slot.fifo_order)) {
         counters_.losses_fifo.add();
+        ++ctx.counters.losses_fifo;
         ++ctx.fifo_losses;
         declare_lost(index, psn, now_ns);
         lost = true;
@@ -131,6 +132,7 @@ void Core::Impl::detect_rack(Index index, std::uint64_t now_ns) noexcept {
       if (ctx.latest_ack_ns < record.tx_ns + wait) break;
       if (!shown_missing(ctx, psn, ctx.rack_order)) break;
       counters_.losses_rack.add();
+      ++ctx.counters.losses_rack;
       silent |= record.generation == slot.generation && slot.last_acked_tx_ns < record.tx_ns;
       lost = true;
       declare_lost(index, psn, now_ns);
@@ -224,8 +226,10 @@ void Core::Impl::on_retry_timer(Index index, std::uint64_t now_ns) noexcept {
   ctx.tail_probe_pending = true;
   if (ctx.retries <= kTailProbes) {
     counters_.tail_probes.add();
+    ++ctx.counters.tail_probes;
   } else {
     counters_.rto_probes.add();
+    ++ctx.counters.rto_probes;
     ctx.probe_two_slots = 2;
     if (ctx.retries == kTailProbes + kOutageRtos) outage(index, now_ns);
   }

@@ -118,6 +118,7 @@ void Core::Impl::suspect(Index index, std::uint32_t slot_index, std::uint64_t no
   Slot& slot = ctx.paths[slot_index];
   if (slot.state != SlotState::good || ctx.paths.good_count() <= 1) return;
   counters_.path_suspects.add();
+  ++ctx.counters.path_suspects;
   ctx.paths.set_state(slot_index, SlotState::suspect);
   slot.answers_needed = 2;
   slot.next_probe_ns = now_ns;
@@ -134,6 +135,7 @@ void Core::Impl::reroll(Index index, std::uint32_t slot_index, std::uint64_t now
   }
   if (slot.state == SlotState::good && ctx.paths.good_count() <= 1) return;
   counters_.path_rerolls.add();
+  ++ctx.counters.path_rerolls;
   ++slot.rerolls;
   if (slot.path != kNoPath) retire_path(slot.path);
   slot.path = kNoPath;

@@ -241,6 +241,8 @@ void Core::Impl::merge_peers(Index into, Index from) noexcept {
     const Index bundle = source.bundles.pop_front(bundles_);
     target.bundles.push_back(bundles_, bundle);
   }
+  target.counters += source.counters;
+  source.counters = {};
   target.queued_messages += source.queued_messages;
   target.backlog_bytes += source.backlog_bytes;
   target.was_up |= source.was_up;
@@ -425,6 +427,7 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
   Index* link = &peers_[peer].contexts;
   while (*link != index) link = &contexts_[*link].peer_next;
   *link = ctx.peer_next;
+  peers_[peer].counters += ctx.counters;
   if (peers_[peer].preferred == index) peers_[peer].preferred = kNone;
   for (Index i = peers_[peer].contexts; i != kNone; i = contexts_[i].peer_next) {
     if (contexts_[i].successor == index) {
@@ -467,17 +470,50 @@ void Core::Impl::close(Instant now) noexcept {
 
 // --- what can be read ---
 
+namespace {
+void fill_counters(const PeerCounters& c, srd_peer_info& out) noexcept {
+  out.tx_messages = c.tx_messages;
+  out.tx_message_bytes = c.tx_message_bytes;
+  out.tx_failed_messages = c.tx_failed_messages;
+  out.rx_messages = c.rx_messages;
+  out.rx_message_bytes = c.rx_message_bytes;
+  out.tx_datagrams = c.tx_datagrams;
+  out.tx_bytes = c.tx_bytes;
+  out.rx_datagrams = c.rx_datagrams;
+  out.rx_bytes = c.rx_bytes;
+  out.tx_acks = c.tx_acks;
+  out.rx_acks = c.rx_acks;
+  out.tx_piggybacks = c.tx_piggybacks;
+  out.tx_retransmits = c.tx_retransmits;
+  out.tx_spurious = c.tx_spurious;
+  out.losses_fifo = c.losses_fifo;
+  out.losses_rack = c.losses_rack;
+  out.tail_probes = c.tail_probes;
+  out.rto_probes = c.rto_probes;
+  out.rx_duplicates = c.rx_duplicates;
+  out.rx_ce = c.rx_ce;
+  out.rx_rejected_messages = c.rx_rejected_messages;
+  out.tx_rejected_messages = c.tx_rejected_messages;
+  out.path_rerolls = c.path_rerolls;
+  out.path_suspects = c.path_suspects;
+  out.peer_restarts = c.peer_restarts;
+}
+}  // namespace
+
 bool Core::Impl::peer_info(PeerId handle, srd_peer_info& out) const noexcept {
   const Index index = live_peer(handle);
   if (index == kNone) return false;
   const Peer& peer = peers_[index];
-  const std::size_t struct_bytes = out.struct_bytes;
   out = srd_peer_info{};
-  out.struct_bytes = struct_bytes;
   out.address = peers_[static_cast<Index>(handle)].address;
   out.state = static_cast<std::uint32_t>(peer.state);
   out.queued_messages = peer.queued_messages;
   out.hello_tries = peer.hello_tries;
+  PeerCounters counters = peer.counters;
+  for (Index i = peer.contexts; i != kNone; i = contexts_[i].peer_next) {
+    counters += contexts_[i].counters;
+  }
+  fill_counters(counters, out);
   const Index context = peer.preferred != kNone ? peer.preferred : peer.contexts;
   if (context == kNone) return true;
   const Ctx& ctx = contexts_[context];

@@ -109,6 +109,8 @@ bool Core::Impl::receive_in_context(Index index, Arrival& arrival) noexcept {
     counters_.rx_malformed.add();
     return false;
   }
+  ++ctx.counters.rx_datagrams;
+  ctx.counters.rx_bytes += arrival.bytes.size();
   ctx.last_heard_ns = arrival.now_ns;
   ctx.dead_timer.cancel();
   if (ctx.state == Context::State::half_open) establish(index, arrival.now_ns);

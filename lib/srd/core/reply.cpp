@@ -146,6 +146,7 @@ void Core::Impl::attach_extensions(Index index, std::uint64_t now_ns, std::size_
     ctx.rx.told_cumulative();
     acks_told(ctx);
     counters_.tx_piggybacks.add();
+    ++ctx.counters.tx_piggybacks;
     return;
   }
   if (room < 16) return;
@@ -213,6 +214,7 @@ void Core::Impl::write_ack(Ctx& ctx, std::uint64_t now_ns, std::uint32_t slot,
   ++used.acks_sent;
   used.ack_sent_ns = now_ns;
   counters_.tx_acks.add();
+  ++ctx.counters.tx_acks;
 }
 
 std::size_t Core::Impl::transmit_acks(Index index, std::uint64_t now_ns,

@@ -178,6 +178,8 @@ void Core::Impl::report_message(Index at) noexcept {
     counters_.tx_message_bytes.add(message.bytes);
   } else {
     counters_.tx_failed_messages.add();
+    const Index peer = live_peer(message.handle);
+    if (peer != kNone) ++peers_[peer].counters.tx_failed_messages;
   }
   leave_bundle(at);
   if (message.copy_class != kNoCopy) {

@@ -29,6 +29,12 @@ constexpr std::uint32_t kContextLifeMask = 0x3ff;
 std::uint64_t data_cookie(Index message, std::uint32_t generation, std::uint32_t psn) {
   return std::uint64_t{generation & 0x7ffU} << 52U | (std::uint64_t{message} + 1) << 32U | psn;
 }
+
+std::uint64_t bytes_of(std::span<const TxDatagram> datagrams) {
+  std::uint64_t sum = 0;
+  for (const TxDatagram& datagram : datagrams) sum += datagram.bytes();
+  return sum;
+}
 }  // namespace
 
 std::uint64_t Core::Impl::context_cookie(Index context, std::uint32_t psn) const noexcept {
@@ -71,6 +77,7 @@ std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) no
     datagram.payload[0] = {shot.packet.data(), shot.bytes, kNoRegion};
     datagram.payload_count = 1;
   }
+  counters_.tx_bytes.add(bytes_of(out.first(n)));
   // One round over the ready contexts; each that has more to send stays in the ring.
   for (std::uint32_t round = contexts_.used(); n < out.size() && !ready_.empty() && round > 0;
        --round) {
@@ -79,12 +86,15 @@ std::size_t Core::Impl::poll_transmit(Instant now, std::span<TxDatagram> out) no
     const std::uint32_t life = contexts_.generation(index);
     const std::size_t quota = std::min<std::size_t>(out.size() - n, kContextQuantum);
     const std::size_t sent_now = transmit(index, now.ns, out.subspan(n, quota));
+    const std::uint64_t sent_bytes = bytes_of(out.subspan(n, sent_now));
+    counters_.tx_bytes.add(sent_bytes);
     n += sent_now;
     if (!contexts_.is_used(index) || contexts_.generation(index) != life) continue;
+    contexts_[index].counters.tx_datagrams += sent_now;
+    contexts_[index].counters.tx_bytes += sent_bytes;
     if (sent_now == quota || (sent_now > 0 && held_back(contexts_[index]))) mark_ready(index);
     rearm(index);
   }
-  for (std::size_t i = 0; i < n; ++i) counters_.tx_bytes.add(out[i].bytes());
   counters_.tx_datagrams.add(n);
   return n;
 }
@@ -230,6 +240,7 @@ void Core::Impl::emit_sent(Index index, std::uint32_t psn, Burst& burst, std::ui
       if (record.attempt < 15) ++record.attempt;
       ++slot.retransmits;
       counters_.tx_retransmits.add();
+      ++ctx.counters.tx_retransmits;
     }
   }
   record.slot = static_cast<std::uint8_t>(burst.slot);

@@ -2,7 +2,9 @@
 // C ABI: endpoints and peers.
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <memory>
+#include <string>
 
 #include "srd/core/path_set.hpp"
 #include "srd/runtime/arguments.hpp"
@@ -147,6 +149,20 @@ int srd_endpoint_stats(const srd_endpoint* endpoint, srd_stats* out) noexcept {
   return 0;
 }
 
+int srd_endpoint_advice(const srd_endpoint* endpoint, char* out, std::size_t capacity) noexcept {
+  constexpr const char* kFunction = "srd_endpoint_advice";
+  if (const int status = check_object(kFunction, "endpoint", endpoint); status != 0) return status;
+  if (const int status = check_array(kFunction, "out", out, capacity); status != 0) return status;
+  return without_exceptions(kFunction, [&] {
+    std::string text;
+    for (const std::string& line : endpoint->advice()) {
+      text.append(text.empty() ? "" : "\n").append(line);
+    }
+    if (capacity > 0) std::snprintf(out, capacity, "%s", text.c_str());
+    return static_cast<int>(text.size());
+  });
+}
+
 int srd_peer_resolve(srd_endpoint* endpoint, const srd_address* address, srd_peer* out) noexcept {
   constexpr const char* kFunction = "srd_peer_resolve";
   if (const int status = check_object(kFunction, "endpoint", endpoint); status != 0) return status;
@@ -188,7 +204,7 @@ int srd_peer_query(const srd_endpoint* endpoint, srd_peer peer, srd_peer_info* o
   if (const int status = check_struct(kFunction, out); status != 0) return status;
   srd_peer_info info{};
   {
-    const Poller::Hold hold(endpoint->poller());
+    const Poller::Look look(endpoint->poller());
     if (!endpoint->core().peer_info(core::PeerId{peer}, info)) return no_peer(kFunction, peer);
   }
   fill_struct(out, info);
@@ -207,7 +223,7 @@ int srd_peer_paths(const srd_endpoint* endpoint, srd_peer peer, srd_path_info* o
   std::array<srd_path_info, core::kSlotsMax> paths;
   std::size_t count = 0;
   {
-    const Poller::Hold hold(endpoint->poller());
+    const Poller::Look look(endpoint->poller());
     srd_peer_info info{};
     if (!endpoint->core().peer_info(core::PeerId{peer}, info)) return no_peer(kFunction, peer);
     count = endpoint->core().path_info(core::PeerId{peer},

@@ -133,18 +133,7 @@ int srd_buffer_segments(const srd_endpoint* endpoint, srd_buffer buffer, srd_iov
   if (const int status = check_array(kFunction, "out", out, capacity); status != 0) return status;
   const Poller::Hold hold(endpoint->poller());
   if (!is_on_loan(*endpoint, buffer)) return not_on_loan(kFunction, buffer);
-  // A message can have thousands of pieces: the core writes its form of them into the caller's
-  // array, where each is then turned into the public form.
-  static_assert(sizeof(srd_iov) == sizeof(Segment));
-  static_assert(alignof(srd_iov) == alignof(Segment));
-  const std::size_t count = endpoint->core().segments(core::MessageId{buffer},
-                                                      {reinterpret_cast<Segment*>(out), capacity});
-  for (std::size_t i = 0; i < std::min(capacity, count); ++i) {
-    Segment piece;
-    std::memcpy(static_cast<void*>(&piece), out + i, sizeof piece);
-    out[i] = {piece.data, piece.bytes};
-  }
-  return static_cast<int>(count);
+  return static_cast<int>(endpoint->core().segments(core::MessageId{buffer}, {out, capacity}));
 }
 
 std::int64_t srd_buffer_copy(const srd_endpoint* endpoint, srd_buffer buffer, std::size_t offset,

@@ -71,15 +71,25 @@ void copy_text(const std::string& text, char (&out)[N]) {
   std::snprintf(out, N, "%s", text.c_str());
 }
 
-std::string describe(const Capabilities& can) {
-  const auto word = [](bool has, const char* name) {
-    return std::string(has ? "" : "no-").append(name).append(" ");
-  };
-  std::string text = word(can.tx_burst_segments_max > 1, "gso");
-  text.append(word(can.ecn, "ecn")).append(word(can.can_sleep, "sleep"));
-  text.append(word(can.pacing, "pacing")).append(word(can.reliable, "reliable"));
-  text.pop_back();
+std::string describe(const Driver& driver) {
+  std::string text;
+  for (const Feature& feature : driver.features()) {
+    text.append(text.empty() ? "" : " ").append(feature.present ? "" : "no-").append(feature.name);
+  }
   return text;
+}
+
+/// What the core cannot serve. Better no device than one that is treated as if it were another.
+Errc check_served(const DeviceString& device, const Capabilities& can) {
+  const char* what = can.reliable          ? "retransmits by itself"
+                     : can.tx_needs_region ? "sends from registered memory only"
+                                           : nullptr;
+  if (what == nullptr) return Errc::ok;
+  fail(Errc::not_supported,
+       "srd_context_open: device \"%s\" %s, which this version cannot make use of; use another "
+       "device (srd-info lists them)",
+       device.text.c_str(), what);
+  return Errc::not_supported;
 }
 
 srd_device_info describe_driver(const DriverEntry& entry) {
@@ -94,8 +104,8 @@ srd_device_info describe_driver(const DriverEntry& entry) {
   }
   const Capabilities can = opened->driver->capabilities();
   copy_text(name + ":", info.device);
-  copy_text(opened->driver->name(), info.description);
-  copy_text(describe(can), info.capabilities);
+  copy_text(opened->driver->description(), info.description);
+  copy_text(describe(*opened->driver), info.capabilities);
   std::string advice;
   for (const std::string& line : opened->driver->advice()) advice += line + "\n";
   if (!advice.empty()) advice.pop_back();
@@ -112,7 +122,13 @@ srd_device_info describe_driver(const DriverEntry& entry) {
 Result<OpenedDevice> open_device(const DeviceString& device) {
   std::string known;
   for (const DriverEntry& entry : drivers()) {
-    if (device.driver == entry.name) return entry.open(device);
+    if (device.driver == entry.name) {
+      auto opened = entry.open(device);
+      if (!opened) return opened;
+      const Errc status = check_served(device, opened->driver->capabilities());
+      if (status != Errc::ok) return status;
+      return opened;
+    }
     known.append(known.empty() ? "" : ", ").append(entry.name);
   }
   fail(Errc::no_device, "srd_context_open: device \"%s\" names an unknown driver; known are: %s",

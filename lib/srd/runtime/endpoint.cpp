@@ -8,13 +8,15 @@
 #include <cstdio>
 #include <cstring>
 
+#include "srd/runtime/poller.hpp"
+
 #include "base/error_text.hpp"
 
 namespace srd::runtime {
 namespace {
 
-// Bounds of what an application may ask for (docs/API.md, Limits). They keep sums and products of
-// the core within its types and catch units mistaken for others.
+// Bounds of what an application may ask for (docs/TUNING.md, Endpoint). They keep sums and products
+// of the core within its types and catch units mistaken for others.
 constexpr std::uint64_t kPathsMax = 64;
 constexpr std::uint64_t kAckDelayMaxUs = 10'000;
 constexpr std::uint64_t kMessageBytesMax = 1U << 30;
@@ -143,6 +145,26 @@ Endpoint::Endpoint(Poller& poller, std::unique_ptr<Engine> engine, const core::C
                 "srd_send: queue full (max_sends %u, or %" PRIu64
                 " bytes of copies); nothing was queued: call srd_poller_poll() and retry",
                 config.limits.send_messages, config.limits.copy_pool_bytes);
+}
+
+std::vector<std::string> Endpoint::advice() const {
+  const Engine::DriverCounters& counted = engine_->driver_counters();
+  IoCounters io;
+  io.rx_host_drops = counted.rx_host_drops.value();
+  io.gso_fallbacks = counted.gso_fallbacks.value();
+  return poller_.context().driver().advice(io);
+}
+
+void Endpoint::take_warnings(std::vector<std::string>& out) {
+  const Engine::DriverCounters& counted = engine_->driver_counters();
+  IoCounters news;
+  if (!told_drops_) news.rx_host_drops = counted.rx_host_drops.value();
+  if (!told_fallbacks_) news.gso_fallbacks = counted.gso_fallbacks.value();
+  told_drops_ |= news.rx_host_drops != 0;
+  told_fallbacks_ |= news.gso_fallbacks != 0;
+  for (const std::string& line : poller_.context().driver().advice(news)) {
+    out.push_back("endpoint " + to_string(address_) + ": " + line);
+  }
 }
 
 void Endpoint::read_stats(srd_stats& out) const noexcept {

@@ -2,7 +2,10 @@
 // One endpoint of an application: an engine, and what can be read of it from any thread.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "srd/runtime/context.hpp"
 #include "srd/runtime/engine.hpp"
@@ -36,6 +39,19 @@ class Endpoint {
   /// Any thread.
   void read_stats(srd_stats& out) const noexcept;
 
+  /// What has gone wrong here and can be mended, a line each. Any thread.
+  [[nodiscard]] std::vector<std::string> advice() const;
+
+  /// Something has gone wrong for the first time that the log should tell of: take_warnings().
+  [[nodiscard]] bool has_warnings() const noexcept {
+    const Engine::DriverCounters& counted = engine_->driver_counters();
+    return (counted.rx_host_drops.value() != 0 && !told_drops_) ||
+           (counted.gso_fallbacks.value() != 0 && !told_fallbacks_);
+  }
+
+  /// Appends its lines, ready for the log. Each thing that goes wrong is told of once.
+  void take_warnings(std::vector<std::string>& out);
+
  private:
   Poller& poller_;
   std::unique_ptr<Engine> engine_;
@@ -43,6 +59,7 @@ class Endpoint {
   Address address_;
   ProcessStamp stamp_;
   std::array<char, 192> full_text_{};
+  bool told_drops_ = false, told_fallbacks_ = false;
 };
 
 /// The core's configuration for an endpoint of `context`. Errors: invalid_argument, not_supported,

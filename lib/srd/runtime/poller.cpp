@@ -11,8 +11,12 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <string>
+#include <vector>
 
 #include "base/error_text.hpp"
+#include "base/log.hpp"
 
 namespace srd::runtime {
 namespace {
@@ -118,9 +122,16 @@ Poller::~Poller() {
 
 int Poller::poll(std::span<srd_completion> out) noexcept {
   if (!shared_) {
-    drain_signal();
-    turn_all();
-    return static_cast<int>(harvest(out));
+    std::size_t count = 0;
+    {
+      const Hold hold(*this);
+      drain_signal();
+      turn_all();
+      count = harvest(out);
+    }
+    if (warnings_.load(std::memory_order_relaxed)) [[unlikely]]
+      warn();
+    return static_cast<int>(count);
   }
   // The kick stands before the attempt: if that fails, whoever drives has not yet looked for kicks.
   kick_.store(true);
@@ -139,6 +150,8 @@ int Poller::poll(std::span<srd_completion> out) noexcept {
   }
   driving_.store(false);
   serve_kicks();
+  if (warnings_.load(std::memory_order_relaxed)) [[unlikely]]
+    warn();
   return static_cast<int>(count);
 }
 
@@ -161,8 +174,29 @@ void Poller::flush() noexcept {
 
 bool Poller::turn_all() noexcept {
   bool worked = false;
-  for (srd_endpoint* endpoint : endpoints_) worked |= endpoint->engine().turn(clock());
+  for (srd_endpoint* endpoint : endpoints_) {
+    worked |= endpoint->engine().turn(clock());
+    if (endpoint->has_warnings()) [[unlikely]]
+      warnings_.store(true, std::memory_order_relaxed);
+  }
   return worked;
+}
+
+// The sink of the log may take its time, or look at an endpoint: nobody else must wait for it.
+void Poller::warn() noexcept {
+  try {
+    std::vector<std::string> lines;
+    {
+      const Hold hold(*this);
+      warnings_.store(false, std::memory_order_relaxed);
+      for (srd_endpoint* endpoint : endpoints_) {
+        if (endpoint->has_warnings()) endpoint->take_warnings(lines);
+      }
+    }
+    for (const std::string& line : lines) log(LogLevel::warning, "%s", line.c_str());
+  } catch (const std::exception&) {
+    // No memory for a warning: the counters and srd_endpoint_advice() tell the same.
+  }
 }
 
 void Poller::flush_all() noexcept {
@@ -206,6 +240,8 @@ int Poller::wait(std::span<srd_completion> out, std::uint64_t timeout_ns) noexce
       count = harvest(out);
     }
     slept = false;
+    if (warnings_.load(std::memory_order_relaxed)) [[unlikely]]
+      warn();
     if (drives) {
       driving_.store(false);
       if (shared_) serve_kicks();

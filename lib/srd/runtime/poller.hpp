@@ -19,6 +19,7 @@
 
 #include "srd/runtime/context.hpp"
 #include "srd/runtime/endpoint.hpp"
+#include "srd/runtime/reader_gate.hpp"
 
 #include "base/unique_fd.hpp"
 
@@ -67,23 +68,57 @@ class Poller {
 
   [[nodiscard]] bool can_sleep() const noexcept { return descriptors_.epoll.is_open(); }
 
-  /// Exclusive use of the poller's endpoints for one call. Does nothing on a poller of one thread.
-  /// On a shared one it ends by seeing to it that a thread asleep in wait(), or on fd() after
-  /// arm(), learns what changed.
+  /// Exclusive use of the poller's endpoints for one call; not to be nested. On a shared poller it
+  /// ends by seeing to it that a thread asleep in wait(), or on fd() after arm(), learns what
+  /// changed.
   class Hold {
    public:
     explicit Hold(Poller& poller) noexcept : poller_(poller) {
-      if (poller_.shared_) poller_.mutex_.lock();
+      if (poller_.shared_) {
+        poller_.mutex_.lock();
+      } else {
+        poller_.gate_.enter();
+      }
     }
 
     ~Hold() {
-      if (!poller_.shared_) return;
+      if (!poller_.shared_) {
+        poller_.gate_.leave();
+        return;
+      }
       if (poller_.somebody_sleeps()) poller_.inform_sleepers();
       poller_.mutex_.unlock();
     }
 
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
+
+   private:
+    Poller& poller_;
+  };
+
+  /// A look at the poller's endpoints from any thread, outside of a Hold; changes nothing. Waits
+  /// for the end of the call that is running, holds the next one up.
+  class Look {
+   public:
+    explicit Look(Poller& poller) noexcept : poller_(poller) {
+      if (poller_.shared_) {
+        poller_.mutex_.lock();
+      } else {
+        poller_.gate_.begin_reading();
+      }
+    }
+
+    ~Look() {
+      if (poller_.shared_) {
+        poller_.mutex_.unlock();
+      } else {
+        poller_.gate_.end_reading();
+      }
+    }
+
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
 
    private:
     Poller& poller_;
@@ -114,7 +149,8 @@ class Poller {
   void signal() noexcept;
   void drain_signal() noexcept;
   void serve_kicks() noexcept;
-  bool sleep(std::uint64_t timeout_ns) noexcept;
+  /// To the log, what went wrong at an endpoint for the first time. Outside of a Hold.
+  void warn() noexcept;
 
   Context& context_;
   const bool shared_;
@@ -122,6 +158,7 @@ class Poller {
   Descriptors descriptors_;
   ProcessStamp stamp_;
 
+  ReaderGate gate_;           // of a poller of one thread: what mutex_ is to a shared one
   mutable std::mutex mutex_;  // everything below that is not atomic, and the endpoints' engines
   std::vector<srd_endpoint*> endpoints_;
   std::size_t next_ = 0;                  // whose completions come first
@@ -132,8 +169,9 @@ class Poller {
 
   std::atomic<bool> signaled_{false};        // the event counter is, or is about to be, above zero
   std::atomic<bool> wake_requested_{false};  // wake() was called: one wait() shall end
-  std::atomic<bool> driving_{false};  // a thread is in poll() or between two sleeps of wait()
-  std::atomic<bool> kick_{false};     // another one was turned away meanwhile
+  std::atomic<bool> driving_{false};   // a thread is in poll() or between two sleeps of wait()
+  std::atomic<bool> kick_{false};      // another one was turned away meanwhile
+  std::atomic<bool> warnings_{false};  // an endpoint has some
 };
 
 }  // namespace srd::runtime
