@@ -27,6 +27,7 @@ SimIo::SimIo(World& world, Host& host, const IoConfig& config, const Address& lo
     : world_(world),
       host_(host),
       config_(config),
+      datagram_bytes_max_(config.datagram_bytes),
       local_(local),
       epoch_(world.next_io_epoch()),
       prng_(world.prng().next()) {
@@ -278,7 +279,7 @@ bool SimIo::check(const TxDatagram& datagram) {
   if (index >= paths_.size() || !paths_[index].open) problem = "path is not open";
   if (datagram.header_bytes > kHeaderBytesMax) problem = "header is too long";
   if (datagram.payload_count > kPayloadSegmentsMax) problem = "too many payload pieces";
-  if (datagram.bytes() > config_.datagram_bytes) problem = "longer than the route takes";
+  if (datagram.bytes() > datagram_bytes_max_) problem = "longer than the device takes";
   if (problem.empty()) return true;
   world_.fail("tx_burst on " + host_.name() + ": " + problem);
   return false;
@@ -323,11 +324,13 @@ void SimIo::send_run(std::span<const TxDatagram> run) {
   const bool refused =
       std::find(refused_paths_.begin(), refused_paths_.end(), path) != refused_paths_.end() ||
       waiting > config_.tx_queue_bytes || prng_.chance(config_.refuse);
-  if (refused) {
+  const bool too_long = run[0].bytes() > config_.datagram_bytes;
+  if (refused || too_long) {
     refused_paths_.push_back(path);
     counters_.tx_refused += run.size();
     for (const TxDatagram& datagram : run) {
-      done_.push_back({datagram.cookie, Errc::would_block, host_.to_local(now)});
+      done_.push_back({datagram.cookie, too_long ? Errc::message_too_long : Errc::would_block,
+                       host_.to_local(now)});
     }
     return;
   }

@@ -19,7 +19,7 @@
 namespace srd::sim {
 
 struct IoConfig {
-  std::uint32_t datagram_bytes = 1472;      ///< largest datagram of the route
+  std::uint32_t datagram_bytes = 1472;      ///< largest datagram of the route; may shrink later
   std::uint32_t rx_queue_datagrams = 2800;  ///< socket receive buffer; more are host drops
   std::uint32_t rx_buffers = 4096;          ///< on loan at once
   std::uint32_t burst_segments_max = 43;
@@ -145,6 +145,7 @@ class SimIo final : public PacketIo {
   World& world_;
   Host& host_;
   IoConfig config_;
+  const std::uint32_t datagram_bytes_max_;  ///< as the core was told
   Address local_;
   std::uint64_t epoch_;
   Prng prng_;

@@ -238,5 +238,52 @@ TEST_F(SimPathTest, ReplayedPacketStealsNoReturnPath) {
   settle();
 }
 
+// The MTU of the way out falls in mid-flow: what was cut for the larger one never fits again.
+TEST_F(SimPathTest, ShrunkRouteHangsNothing) {
+  build();
+  world().checker().excuse({.status = Errc::context_lost, .host = a});
+  start_flow(a, b, 20'000);
+  world().run_for(20 * kMs);
+  world().host(a).io().config().datagram_bytes = 1300;
+  world().run_for(20 * kMs);
+  const std::uint64_t delivered = world().checker().delivered();
+  world().run_for(100 * kMs);
+  EXPECT_GT(world().checker().delivered(), delivered + 1000);
+  EXPECT_LT(counters(a).tx_refused.value(), 1000U);
+  const MessageNumber next = send(a, b, 2000);
+  settle();
+  EXPECT_EQ(message(next).status, Errc::ok);
+}
+
+// The network swallows long datagrams without a word, while probes get through.
+TEST_F(SimPathTest, WaysThatSwallowLongDatagramsHangNothing) {
+  build();
+  warm_up();
+  world().checker().excuse({.status = Errc::context_lost, .host = a});
+  world().drop_next(
+      {.from = a, .where = [](const PacketView& packet) { return packet.bytes.size() > 1300; }},
+      UINT64_MAX);
+  const MessageNumber lost = send(a, b, 20'000);
+  ASSERT_TRUE(world().run_until_settled(20 * kSecond));
+  EXPECT_EQ(message(lost).status, Errc::context_lost);
+  EXPECT_EQ(counters(a).peers_lost.value(), 0U);
+  const MessageNumber next = send(a, b, 1000);
+  settle();
+  EXPECT_EQ(message(next).status, Errc::ok);
+}
+
+TEST_F(SimPathTest, DeviceThatRefusesEverythingIsAskedLessAndLess) {
+  build();
+  warm_up();
+  world().checker().excuse({.status = Errc::peer_unreachable, .host = a});
+  world().host(a).io().config().refuse = 1.0;
+  send_many(a, b, 20'000, 100);
+  world().run_for(kSecond);
+  EXPECT_LT(counters(a).tx_refused.value(), 20'000U);
+  ASSERT_TRUE(world().run_until_settled(10 * kSecond));
+  world().host(a).io().config().refuse = 0;
+  settle();
+}
+
 }  // namespace
 }  // namespace srd::sim

@@ -129,6 +129,7 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
   if (tally.datagrams > 0) {
     if (tally.first_copies > 0) note_needless_rto(ctx, arrival.now_ns);
     ctx.retries = 0;
+    ctx.progress_ns = arrival.now_ns;
     ctx.tail_probe_pending = false;
     if (newest) ctx.congestion.on_pressure(info.pressure, tally.bytes);
   }
@@ -175,6 +176,7 @@ void Core::Impl::ack_psn(Index index, std::uint32_t psn, bool ce, std::uint64_t 
   record.state = Sent::State::acked;
   const bool current = record.generation == slot.generation;
   slot.acked_bytes += record.bytes;
+  slot.refusals = 0;
   slot.rate_bytes += record.bytes;
   slot.last_ack_ns = now_ns;
   slot.last_acked_tx_ns = std::max(slot.last_acked_tx_ns, record.tx_ns);

@@ -56,6 +56,10 @@ struct Timing {
   std::uint64_t hello_retry = 250'000'000;
   std::uint64_t connect_timeout = 3'000'000'000;
   std::uint64_t dead_timeout = 2'000'000'000;
+  /// A peer that is heard and takes nothing of what is out loses the context after so many of them.
+  std::uint32_t stuck_dead_timeouts = 4;
+  std::uint64_t refused_pause_min = 100'000;  ///< a slot rests so long after a refused send
+  std::uint64_t refused_pause_max = 10'000'000;
   std::uint64_t half_open_life = 1'000'000'000;
   std::uint64_t drained_context_life = 1'000'000'000;
   std::uint64_t receiver_silence =

@@ -170,6 +170,7 @@ struct Context {
   std::uint64_t rto_min_ns = 0, rto_relax_ns = 0;
   std::uint32_t retries = 0;  ///< tail and RTO probes since the last progress
   LateTimer rack_timer, retry_timer;
+  std::uint64_t progress_ns = 0;  ///< when something was acknowledged last, or the first was sent
   bool tail_probe_pending = false;
   std::uint32_t probe_two_slots = 0;  ///< RTO: PROBE+WANT_ACK on so many other slots
   LateTimer dead_timer;               ///< an answer is owed and nothing at all was heard since

@@ -280,6 +280,7 @@ class Core::Impl {
   void note_needless_rto(Ctx& ctx, std::uint64_t now_ns) noexcept;
   void arm_retry(Ctx& ctx, std::uint64_t now_ns) noexcept;
   void on_retry_timer(Index index, std::uint64_t now_ns) noexcept;
+  [[nodiscard]] bool is_stuck(const Ctx& ctx, std::uint64_t now_ns) const noexcept;
   void outage(Index index, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t rto_ns(const Ctx& ctx) const noexcept;
   [[nodiscard]] std::uint64_t pto_ns(const Ctx& ctx) const noexcept;
@@ -395,7 +396,8 @@ class Core::Impl {
   [[nodiscard]] std::uint64_t probe_cookie(Index context, std::uint32_t slot) const noexcept;
   [[nodiscard]] Index context_of(std::uint64_t cookie) const noexcept;
   void probe_refused(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept;
-  void refused(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept;
+  void refused(Index index, std::uint32_t psn, Errc status, std::uint64_t now_ns) noexcept;
+  [[nodiscard]] bool route_shrank(const Ctx& ctx) noexcept;
 
   // reply.cpp
   std::size_t transmit_control(Index index, std::uint64_t now_ns,

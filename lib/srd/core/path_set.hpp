@@ -79,6 +79,7 @@ struct Slot {
   std::uint64_t probe_deadline_ns = 0, next_probe_ns = 0, probe_backoff_ns = 0;
   std::uint8_t probe_misses = 0, silent_misses = 0;
   std::uint64_t blocked_until_ns = 0;
+  std::uint8_t refusals = 0;  ///< by the device since something on it was acknowledged
 
   // free-running statistics
   std::uint64_t tx_datagrams = 0, tx_bytes = 0, acked_bytes = 0, lost_datagrams = 0;

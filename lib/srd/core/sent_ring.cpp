@@ -30,6 +30,7 @@ bool Core::Impl::lease_psn(Ctx& ctx) noexcept {
 
 std::uint32_t Core::Impl::assign_psn(Ctx& ctx, Sent::Kind kind, Index message,
                                      std::uint32_t bytes) noexcept {
+  if (ctx.una == ctx.nxt) ctx.progress_ns = now_ns_;
   Sent& record = sent(ctx, ctx.nxt);
   record.kind = kind;
   record.message = message;

@@ -116,7 +116,13 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
     acknowledge_now(index);
   }
   if (fires(ctx.rack_timer, now_ns)) detect_losses(index, now_ns);
-  if (fires(ctx.retry_timer, now_ns)) on_retry_timer(index, now_ns);
+  if (fires(ctx.retry_timer, now_ns)) {
+    if (is_stuck(ctx, now_ns)) {
+      destroy_context(index, Errc::context_lost, now_ns);
+      return;
+    }
+    on_retry_timer(index, now_ns);
+  }
   if (now_ns >= ctx.confirm_due_ns) {
     ctx.confirm_due_ns = UINT64_MAX;
     ctx.confirm_now = true;
@@ -142,6 +148,14 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   if (now_ns >= ctx.blocked_due_ns) ctx.blocked_due_ns = UINT64_MAX;
   wake_waiting(ctx.peer, now_ns);
   if (may_probe(ctx, now_ns)) slot_timers(index, now_ns);
+}
+
+/// The peer is heard, yet nothing of what is out gets through: datagrams too long for every path,
+/// or a device that refuses them for good. A new context measures the route anew.
+bool Core::Impl::is_stuck(const Ctx& ctx, std::uint64_t now_ns) const noexcept {
+  const Timing& timing = config_.timing;
+  return ctx.una != ctx.nxt &&
+         now_ns >= ctx.progress_ns + timing.stuck_dead_timeouts * timing.dead_timeout;
 }
 
 /// Something that was begun in either direction has no end yet.

@@ -13,7 +13,6 @@ namespace srd::core {
 
 namespace {
 constexpr std::uint32_t kPsnReserve = 64;  // PSNs kept free for ABORT
-constexpr std::uint64_t kRefusedPauseNs = 100'000;
 constexpr std::uint64_t kAlonePauseMinNs = 1'000'000, kAlonePauseMaxNs = 250'000'000;
 constexpr std::uint32_t kContextQuantum =
     128;  // datagrams of one context before the next has its turn
@@ -656,7 +655,7 @@ void Core::Impl::block_by_limit(Ctx& ctx, std::uint64_t now_ns) noexcept {
 
 /// A shared table is exhausted: try again soon.
 void Core::Impl::note_blocked(Ctx& ctx, std::uint64_t now_ns) noexcept {
-  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, now_ns + kRefusedPauseNs);
+  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, now_ns + config_.timing.refused_pause_min);
 }
 
 /// ABORT takes a fresh PSN and waits in the lost list like anything that must go out. Without a PSN
@@ -706,7 +705,7 @@ void Core::Impl::handle_tx_done(Instant now, std::span<const TxDone> done) noexc
         if (message.tx_pending == 0 && message.state == TxMessage::State::done) report_message(at);
       }
     }
-    if (report.status != Errc::ok) refused(context, psn, now.ns);
+    if (report.status != Errc::ok) refused(context, psn, report.status, now.ns);
   }
 }
 
@@ -715,25 +714,43 @@ void Core::Impl::probe_refused(Index index, std::uint32_t slot, std::uint64_t no
   counters_.tx_refused.add();
   if (index == kNone || slot >= contexts_[index].paths.size()) return;
   contexts_[index].paths[slot].probe_id = 0;
-  contexts_[index].paths[slot].next_probe_ns = now_ns + kRefusedPauseNs;
+  contexts_[index].paths[slot].next_probe_ns = now_ns + config_.timing.refused_pause_min;
   rearm(index);
 }
 
-/// A refused datagram was never sent: back to the front, no loss, no attempt; its slot rests a
-/// moment.
-void Core::Impl::refused(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept {
+/// A refused datagram was never sent: back to the front, no loss, no attempt; its slot rests,
+/// longer each time until something on it is acknowledged.
+void Core::Impl::refused(Index index, std::uint32_t psn, Errc status,
+                         std::uint64_t now_ns) noexcept {
   counters_.tx_refused.add();
   if (index == kNone) return;
   Ctx& ctx = contexts_[index];
   if (seq_less(psn, ctx.una) || !seq_less(psn, ctx.nxt)) return;
   Sent& record = sent(ctx, psn);
   if (record.state != Sent::State::in_flight) return;
-  ctx.paths[record.slot].blocked_until_ns = now_ns + kRefusedPauseNs;
-  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, now_ns + kRefusedPauseNs);
+  if (status == Errc::message_too_long && route_shrank(ctx)) {
+    // What is cut cannot be cut again: its PSNs may have been sent before. A new context is made
+    // for the smaller route.
+    destroy_context(index, Errc::context_lost, now_ns);
+    return;
+  }
+  Slot& slot = ctx.paths[record.slot];
+  if (slot.blocked_until_ns <= now_ns) {
+    const Timing& timing = config_.timing;
+    slot.blocked_until_ns =
+        now_ns + std::min(timing.refused_pause_min << slot.refusals, timing.refused_pause_max);
+    if (slot.refusals < 16) ++slot.refusals;
+  }
+  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, slot.blocked_until_ns);
   take_from_flight(ctx, psn);
   record.unsent = true;
   push_lost(ctx, psn, true);
   rearm(index);
+}
+
+bool Core::Impl::route_shrank(const Ctx& ctx) noexcept {
+  const std::uint32_t route = path_control_.datagram_bytes(peers_[ctx.peer].dest);
+  return route != 0 && route < ctx.datagram_bytes;
 }
 
 }  // namespace srd::core
