@@ -241,7 +241,7 @@ TEST_F(SimPathTest, ReplayedPacketStealsNoReturnPath) {
 // The MTU of the way out falls in mid-flow: what was cut for the larger one never fits again.
 TEST_F(SimPathTest, ShrunkRouteHangsNothing) {
   build();
-  world().checker().excuse({.status = Errc::context_lost, .host = a});
+  world().checker().excuse({.status = Errc::context_lost, .host = b});
   start_flow(a, b, 20'000);
   world().run_for(20 * kMs);
   world().host(a).io().config().datagram_bytes = 1300;
@@ -259,7 +259,7 @@ TEST_F(SimPathTest, ShrunkRouteHangsNothing) {
 TEST_F(SimPathTest, WaysThatSwallowLongDatagramsHangNothing) {
   build();
   warm_up();
-  world().checker().excuse({.status = Errc::context_lost, .host = a});
+  world().checker().excuse({.status = Errc::context_lost, .host = b});
   world().drop_next(
       {.from = a, .where = [](const PacketView& packet) { return packet.bytes.size() > 1300; }},
       UINT64_MAX);
@@ -275,11 +275,11 @@ TEST_F(SimPathTest, WaysThatSwallowLongDatagramsHangNothing) {
 TEST_F(SimPathTest, DeviceThatRefusesEverythingIsAskedLessAndLess) {
   build();
   warm_up();
-  world().checker().excuse({.status = Errc::peer_unreachable, .host = a});
+  world().checker().excuse({.status = Errc::peer_unreachable, .host = b});
   world().host(a).io().config().refuse = 1.0;
   send_many(a, b, 20'000, 100);
   world().run_for(kSecond);
-  EXPECT_LT(counters(a).tx_refused.value(), 20'000U);
+  EXPECT_LT(counters(a).tx_refused.value(), 10'000U);
   ASSERT_TRUE(world().run_until_settled(10 * kSecond));
   world().host(a).io().config().refuse = 0;
   settle();

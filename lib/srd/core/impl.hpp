@@ -397,6 +397,7 @@ class Core::Impl {
   [[nodiscard]] Index context_of(std::uint64_t cookie) const noexcept;
   void probe_refused(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept;
   void refused(Index index, std::uint32_t psn, Errc status, std::uint64_t now_ns) noexcept;
+  std::uint64_t rest_refused(Slot& slot, std::uint64_t now_ns) const noexcept;
   [[nodiscard]] bool route_shrank(const Ctx& ctx) noexcept;
 
   // reply.cpp

@@ -714,12 +714,23 @@ void Core::Impl::probe_refused(Index index, std::uint32_t slot, std::uint64_t no
   counters_.tx_refused.add();
   if (index == kNone || slot >= contexts_[index].paths.size()) return;
   contexts_[index].paths[slot].probe_id = 0;
-  contexts_[index].paths[slot].next_probe_ns = now_ns + config_.timing.refused_pause_min;
+  contexts_[index].paths[slot].next_probe_ns = rest_refused(contexts_[index].paths[slot], now_ns);
   rearm(index);
 }
 
-/// A refused datagram was never sent: back to the front, no loss, no attempt; its slot rests,
-/// longer each time until something on it is acknowledged.
+/// The device refused something on the slot: it rests, longer each time until something on it is
+/// acknowledged. Until when.
+std::uint64_t Core::Impl::rest_refused(Slot& slot, std::uint64_t now_ns) const noexcept {
+  if (slot.blocked_until_ns <= now_ns) {
+    const Timing& timing = config_.timing;
+    slot.blocked_until_ns =
+        now_ns + std::min(timing.refused_pause_min << slot.refusals, timing.refused_pause_max);
+    if (slot.refusals < 16) ++slot.refusals;
+  }
+  return slot.blocked_until_ns;
+}
+
+/// A refused datagram was never sent: back to the front, no loss, no attempt.
 void Core::Impl::refused(Index index, std::uint32_t psn, Errc status,
                          std::uint64_t now_ns) noexcept {
   counters_.tx_refused.add();
@@ -735,13 +746,7 @@ void Core::Impl::refused(Index index, std::uint32_t psn, Errc status,
     return;
   }
   Slot& slot = ctx.paths[record.slot];
-  if (slot.blocked_until_ns <= now_ns) {
-    const Timing& timing = config_.timing;
-    slot.blocked_until_ns =
-        now_ns + std::min(timing.refused_pause_min << slot.refusals, timing.refused_pause_max);
-    if (slot.refusals < 16) ++slot.refusals;
-  }
-  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, slot.blocked_until_ns);
+  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, rest_refused(slot, now_ns));
   take_from_flight(ctx, psn);
   record.unsent = true;
   push_lost(ctx, psn, true);
