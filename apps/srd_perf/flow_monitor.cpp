@@ -82,6 +82,16 @@ FlowMonitor::FlowMonitor(apps::Transport& transport, srd_peer peer)
   for (const srd_path_info& info : transport_.paths(peer_)) state_of(info).base = info;
 }
 
+// A new context counts from zero: what its slots counted so far stays in the differences to `base`.
+void FlowMonitor::carry_on(PathState& state) {
+  for (const auto field :
+       {&srd_path_info::tx_bytes, &srd_path_info::tx_datagrams, &srd_path_info::rx_datagrams,
+        &srd_path_info::lost_datagrams, &srd_path_info::ce_datagrams, &srd_path_info::rerolls,
+        &srd_path_info::retransmits}) {
+    state.base.*field -= state.last.*field;
+  }
+}
+
 FlowMonitor::PathState& FlowMonitor::state_of(const srd_path_info& info) {
   if (info.slot >= paths_.size()) paths_.resize(info.slot + 1);
   return paths_[info.slot];
@@ -91,6 +101,7 @@ void FlowMonitor::sample() {
   std::uint64_t retransmits = 0;
   for (const srd_path_info& info : transport_.paths(peer_)) {
     PathState& state = state_of(info);
+    if (info.tx_datagrams < state.last.tx_datagrams) carry_on(state);
     const bool carried = info.tx_datagrams != state.last.tx_datagrams;
     if (carried && info.rtt_ns != 0) {
       state.rtt.record(info.rtt_ns);

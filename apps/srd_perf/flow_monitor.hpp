@@ -51,6 +51,7 @@ class FlowMonitor {
     std::uint64_t max_rtt_us = 0, min_rtt_us = UINT64_MAX, sum_rtt_us = 0, samples = 0;
   };
 
+  static void carry_on(PathState& state);
   PathState& state_of(const srd_path_info& info);
 
   apps::Transport& transport_;

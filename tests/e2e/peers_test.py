@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that die, restart, stop, starve or come in crowds."""
 import signal
+import subprocess
 import sys
 import time
 
@@ -42,6 +43,21 @@ class Restart(PerfTest):
             client.kill()
             self.finish(self.client("-n", "20M"))
         self.assertIsNone(server.code, server.describe())
+
+
+class ShrunkRoute(PerfTest):
+    def test_lowered_mtu_hangs_nothing(self):
+        self.up(4, "400mbit")
+        self.server()
+        client = self.client("-t", 10)
+        self.flowing()
+        with harness.machine("A"):
+            subprocess.run(["ip", "link", "set", "hA", "mtu", "1400"], check=True)
+        # Or it goes on, where nothing was cut for the larger MTU at that moment.
+        code = client.wait(20)
+        if code != 0:
+            self.assertRegex(client.json()["error"], "(?i)context")
+        self.finish(self.client("-n", "20M"))
 
 
 class Stopped(PerfTest):
