@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -38,6 +39,21 @@ Body body_of(const CorePair::Packet& packet) {
   return body;
 }
 
+/// SMALL with one message of zeros.
+struct OneRecord {
+  std::uint16_t bytes = 0;
+};
+
+void encode(std::span<std::byte> out, const OneRecord& body) {
+  wire::SmallHeader small;
+  small.count = 1;
+  small.bytes = body.bytes;
+  wire::encode(out, small);
+  wire::SmallRecord record;
+  record.bytes = body.bytes;
+  wire::encode(out.subspan(wire::kSmallBytes), record);
+}
+
 /// A pair with an open context of a's making and round-trip times known.
 class CoreFaultsTest : public ::testing::Test {
  protected:
@@ -70,6 +86,34 @@ class CoreFaultsTest : public ::testing::Test {
     nack.msg_id = msg_id;
     nack.retry_after_us = retry_after_us;
     pair().deliver(pair().a, pair().forge(false, common, nack, wire::kNackBytes));
+  }
+
+  /// A HELLO to b.
+  static wire::HelloHeader hello_of(const wire::EndpointId& id, std::uint64_t incarnation) {
+    wire::HelloHeader hello;
+    hello.src_ctx = 1;
+    hello.ctx_serial = 1000;
+    hello.endpoint_id = id;
+    hello.incarnation = incarnation;
+    hello.paths = 4;
+    hello.window_log2 = 10;
+    hello.datagram_bytes = 1472;
+    hello.partial_limit = 1;
+    return hello;
+  }
+
+  CorePair::Packet forge_hello(const wire::HelloHeader& hello, std::uint8_t slot = 0) {
+    wire::CommonHeader common;
+    common.type = PacketType::hello;
+    common.slot = slot;
+    return pair().forge(true, common, hello, wire::kHelloPaddedBytes);
+  }
+
+  std::uint64_t queued_at_a() {
+    srd_peer_info info{};
+    info.struct_bytes = sizeof info;
+    EXPECT_TRUE(pair().a.core->peer_info(pair().a.peer, info));
+    return info.queued_messages;
   }
 
   std::size_t sends_done(Errc status = Errc::ok) {
@@ -219,11 +263,7 @@ TEST_F(CoreFaultsTest, ContextIdRestsAfterItsContextEnds) {
     ASSERT_TRUE(wire::decode(std::span(out[0].payload[0].data, out[0].payload[0].bytes), hello));
     ids.insert(hello.src_ctx);
     ASSERT_EQ(pair.a.core->remove_peer(Instant{pair.now_ns}, pair.a.peer), Errc::ok);
-    Address address{};
-    address.family = 4;
-    address.port = 2;
-    address.bytes[0] = 10;
-    pair.a.peer = pair.a.core->add_peer(Instant{pair.now_ns}, address).value();
+    pair.a.peer = pair.a.core->add_peer(Instant{pair.now_ns}, CorePair::address_of(2)).value();
     std::array<Event, 8> events;
     while (pair.a.core->poll_events(events) > 0) {
     }
@@ -274,11 +314,7 @@ TEST_F(CoreFaultsTest, ReportOfAnEndedContextNamesNoOther) {
     ASSERT_NE(cookie, 0U);
     cookies.insert(cookie);
     ASSERT_EQ(pair.a.core->remove_peer(Instant{pair.now_ns}, pair.a.peer), Errc::ok);
-    Address address{};
-    address.family = 4;
-    address.port = 2;
-    address.bytes[0] = 10;
-    pair.a.peer = pair.a.core->add_peer(Instant{pair.now_ns}, address).value();
+    pair.a.peer = pair.a.core->add_peer(Instant{pair.now_ns}, CorePair::address_of(2)).value();
   }
   EXPECT_EQ(cookies.size(), 2U);
 }
@@ -307,17 +343,9 @@ TEST_F(CoreFaultsTest, GuessedResetCausesNoDoubt) {
 TEST_F(CoreFaultsTest, StrangersGetAnswersAtABoundedRate) {
   open();
   const std::uint32_t opened = pair().b.paths.opened();
-  wire::CommonHeader common;
-  common.type = PacketType::hello;
-  wire::HelloHeader hello;
+  wire::HelloHeader hello = hello_of({}, 77);
   hello.version_min = hello.version_max = 5;
-  hello.src_ctx = 1;
-  hello.incarnation = 77;
-  hello.paths = 1;
-  hello.window_log2 = 10;
-  hello.datagram_bytes = 1472;
-  hello.partial_limit = 1;
-  const CorePair::Packet packet = pair().forge(true, common, hello, wire::kHelloPaddedBytes);
+  const CorePair::Packet packet = forge_hello(hello);
   for (int i = 0; i < 5000; ++i) {
     pair().deliver(pair().b, packet);
     std::array<TxDatagram, 64> out;
@@ -442,23 +470,12 @@ TEST_F(CoreFaultsTest, ManyContextsOfOnePeerNeedACookie) {
     if (!to_b && packet.type() == PacketType::retry) ++retries;
     return false;
   };
-  wire::CommonHeader common;
-  common.type = PacketType::hello;
-  wire::HelloHeader hello;
-  hello.endpoint_id = config().endpoint_id;  // a's
-  hello.incarnation = config().incarnation;
-  hello.ctx_serial = 1000;
-  hello.paths = 4;
-  hello.window_log2 = 10;
-  hello.datagram_bytes = 1472;
-  hello.partial_limit = 1;
+  wire::HelloHeader hello = hello_of(config().endpoint_id, config().incarnation);  // a's
   for (std::uint32_t i = 0; i < 20; ++i) {
     hello.src_ctx = 1000 + i;
     hello.nonce[0] = static_cast<std::uint8_t>(i);
     ++hello.ctx_serial;
-    auto packet = pair().forge(true, common, hello, wire::kHelloPaddedBytes);
-    pair().handshakes.clear();  // nothing of it matters here
-    pair().deliver(pair().b, packet);
+    pair().deliver(pair().b, forge_hello(hello));
     std::array<TxDatagram, 64> out;
     const std::size_t n = pair().b.core->poll_transmit(Instant{pair().now_ns}, out);
     for (const TxDatagram& datagram : std::span(out).first(n)) {
@@ -493,6 +510,279 @@ TEST_F(CoreFaultsTest, CloseThatDoesNotFitWhatWasSentEndsNothing) {
   EXPECT_EQ(close(next_of_b, next_of_a - 1), 0U);
   EXPECT_EQ(close(next_of_b, next_of_a + 1), 0U);
   EXPECT_EQ(close(next_of_b, next_of_a), 1U);
+}
+
+// --- the life of peers and contexts ---
+
+TEST_F(CoreFaultsTest, RestartIsProvenThoughTheAnswerComesLate) {
+  open();
+  const auto payload = pattern(50'000, 2);
+  Config again = config();
+  again.incarnation = 99;
+  again.endpoint_id[0] = 2;
+  again.seed = 99;
+  pair().start(pair().b, again);
+  std::size_t hellos = 0;
+  pair().filter = [&](bool to_b, const CorePair::Packet& packet) {
+    // Two HELLOs of the successor get lost: its answer comes long after one RTO.
+    return !to_b || packet.type() != PacketType::hello || ++hellos > 2;
+  };
+  ASSERT_EQ(pair().send(pair().a, payload), Errc::ok);
+  ASSERT_TRUE(pair().run(1000, [&] { return sends_done(Errc::peer_restarted) == 1; }));
+  EXPECT_GT(hellos, 2U);
+  EXPECT_EQ(pair().a.core->counters().peer_restarts.value(), 1U);
+  EXPECT_EQ(pair().a.core->counters().peers_lost.value(), 0U);
+}
+
+TEST_F(CoreFaultsTest, MessagesUnderWayAtCloseDoNotSucceed) {
+  open();
+  const auto payload = pattern(50'000, 2);
+  pair().filter = [](bool, const CorePair::Packet&) { return false; };
+  ASSERT_EQ(pair().send(pair().a, payload), Errc::ok);
+  pair().run(1);
+  const std::size_t succeeded = sends_done();
+  pair().a.core->close(Instant{pair().now_ns});
+  pair().run(1);
+  EXPECT_EQ(sends_done(), succeeded);
+  EXPECT_EQ(sends_done(Errc::context_lost), 1U);
+}
+
+TEST_F(CoreFaultsTest, RejectionsAreConfirmedWithoutOtherTraffic) {
+  open();
+  bool confirmed = false;
+  pair().filter = [&](bool to_b, const CorePair::Packet& packet) {
+    if (to_b && packet.type() == PacketType::probe) {
+      confirmed |= body_of<wire::ProbeHeader>(packet).rej_known == 1;
+    }
+    return true;
+  };
+  wire::CommonHeader common;
+  common.type = PacketType::data;
+  common.flags = wire::kFlagFirst;
+  common.psn = context().first_psn_of_a + 3;
+  wire::DataHeader data;
+  data.msg_len = UINT32_MAX;
+  pair().deliver(pair().b, pair().forge(true, common, data, wire::kDataBytes + 100));
+  EXPECT_TRUE(pair().run(20, [&] { return confirmed; }));
+}
+
+TEST_F(CoreFaultsTest, DrainingContextTakesNoNewMessages) {
+  pair_ = std::make_unique<CorePair>();
+  small_ = pattern(100, 1);
+  // Both open one.
+  ASSERT_EQ(pair().send(pair().a, small_), Errc::ok);
+  ASSERT_EQ(pair().send(pair().b, small_), Errc::ok);
+  pair().run(50);
+  ASSERT_EQ(pair().handshakes.size(), 2U);
+  std::set<std::uint32_t> used;
+  pair().filter = [&](bool, const CorePair::Packet& packet) {
+    if (packet.type() == PacketType::small) used.insert(common_of(packet).dst_ctx);
+    return true;
+  };
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(pair().send(pair().a, small_), Errc::ok);
+    ASSERT_EQ(pair().send(pair().b, small_), Errc::ok);
+    pair().run(10);
+  }
+  EXPECT_EQ(used.size(), 2U);  // one, named by each side
+  EXPECT_EQ(pair().a.core->counters().peers_lost.value(), 0U);
+  EXPECT_EQ(pair().b.core->counters().peers_lost.value(), 0U);
+}
+
+TEST_F(CoreFaultsTest, HelloOnASlotBeyondItsPathsOpensNothing) {
+  open();
+  wire::HelloHeader hello = hello_of({7}, 77);
+  hello.paths = 1;
+  const std::uint32_t opened = pair().b.paths.opened();
+  const std::uint64_t malformed = pair().b.core->counters().rx_malformed.value();
+  for (std::uint8_t slot = 0; slot < 64; ++slot) {
+    pair().deliver(pair().b, forge_hello(hello, slot));
+    pair().now_ns += 1000;
+  }
+  EXPECT_EQ(pair().b.paths.opened() - opened, 1U);
+  EXPECT_EQ(pair().b.core->counters().rx_malformed.value() - malformed, 63U);
+}
+
+TEST_F(CoreFaultsTest, HelloInAnotherNameLeavesItsDestinationAlone) {
+  open();
+  const Address resolved = CorePair::address_of(1);
+  ASSERT_EQ(pair().b.paths.references(resolved), 1U);
+  pair().deliver(pair().b, forge_hello(hello_of({7}, 77)), resolved);
+  EXPECT_EQ(pair().b.paths.references(resolved), 2U);
+  pair().run(2000);
+  EXPECT_EQ(pair().b.paths.references(resolved), 1U);
+}
+
+TEST_F(CoreFaultsTest, PartlySentMessageLeavesNoCountWhenItEnds) {
+  open();
+  const auto payload = pattern(4 << 20, 2);
+  std::uint32_t id = 0;
+  pair().filter = [&](bool to_b, const CorePair::Packet& packet) {
+    if (to_b && packet.type() == PacketType::data) id = body_of<wire::DataHeader>(packet).msg_id;
+    return to_b;
+  };
+  ASSERT_EQ(pair().send(pair().a, payload), Errc::ok);
+  pair().run(1);
+  EXPECT_EQ(queued_at_a(), 1U);
+  reject(id, 1, wire::NackCode::too_long, 0);
+  EXPECT_EQ(queued_at_a(), 0U);
+  // The same when its context ends under it.
+  ASSERT_EQ(pair().send(pair().a, payload), Errc::ok);
+  pair().filter = [](bool, const CorePair::Packet&) { return false; };
+  ASSERT_TRUE(pair().run(5000, [&] { return sends_done(Errc::peer_unreachable) == 1; }));
+  EXPECT_EQ(queued_at_a(), 0U);
+}
+
+TEST_F(CoreFaultsTest, HalfOpenContextDoesNotBlockMessages) {
+  open();
+  const PeerId client = pair().b.events.at(0).peer;
+  pair().a.core->close(Instant{pair().now_ns});
+  pair().run(10);
+  std::size_t hellos = 0;
+  pair().filter = [&](bool to_b, const CorePair::Packet& packet) {
+    if (!to_b && packet.type() == PacketType::hello) ++hellos;
+    return false;
+  };
+  pair().deliver(pair().b, forge_hello(hello_of(config().endpoint_id, 77)));
+  const PeerId own = std::exchange(pair().b.peer, client);
+  ASSERT_EQ(pair().send(pair().b, small_), Errc::ok);
+  pair().b.peer = own;
+  pair().run(10);
+  EXPECT_GT(hellos, 0U);
+}
+
+TEST_F(CoreFaultsTest, HandleThatWasNeverGivenOutNamesNothing) {
+  Config base = config();
+  base.limits.peers = 8;
+  open(base);
+  pair().deliver(pair().b, forge_hello(hello_of({7}, 77)));
+  std::size_t known = 0;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    srd_peer_info info{};
+    info.struct_bytes = sizeof info;
+    if (pair().b.core->peer_info(PeerId{i}, info)) ++known;
+  }
+  EXPECT_EQ(known, 2U);  // the resolved one, and a
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    pair().b.core->remove_peer(Instant{pair().now_ns}, PeerId{i});
+  }
+  pair().run(2000);
+  // Each place of the table is free once.
+  std::set<PeerId> handles;
+  for (std::uint16_t port = 100; port < 108; ++port) {
+    handles.insert(
+        pair().b.core->add_peer(Instant{pair().now_ns}, CorePair::address_of(port)).value());
+  }
+  EXPECT_EQ(handles.size(), 8U);
+}
+
+TEST_F(CoreFaultsTest, ClientsThatComeAndGoFindRoomForEver) {
+  Config base = config();
+  base.limits.peers = 4;
+  pair_ = std::make_unique<CorePair>(base);
+  small_ = pattern(100, 1);
+  std::set<PeerId> named;
+  for (std::uint8_t i = 0; i < 20; ++i) {
+    Config client = base;
+    client.endpoint_id[1] = i;
+    client.incarnation = 100U + i;
+    client.seed = 100U + i;
+    pair().start(pair().a, client);
+    ASSERT_EQ(pair().send(pair().a, small_), Errc::ok);
+    ASSERT_TRUE(pair().run(500, [&] { return pair().b.messages.size() == i + 1U; }));
+    for (const Event& event : pair().b.events) named.insert(event.peer);
+    pair().a.core->close(Instant{pair().now_ns});
+    pair().run(10);
+  }
+  EXPECT_EQ(pair().b.core->counters().peers_up.value(), 20U);
+  EXPECT_LE(named.size(), 3U);  // beside the one that b resolved
+}
+
+TEST_F(CoreFaultsTest, AliasesGoWithTheirPeer) {
+  pair_ = std::make_unique<CorePair>();
+  small_ = pattern(100, 1);
+  // Three addresses of one host, contacted in an order that makes a chain of them.
+  std::array<PeerId, 3> handles{};
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    handles[i] =
+        pair().a.core->add_peer(Instant{pair().now_ns}, CorePair::address_of(20 + i)).value();
+  }
+  for (const std::size_t i : {2U, 0U, 1U}) {
+    pair().a.peer = handles[i];
+    const std::size_t before = pair().b.messages.size();
+    ASSERT_EQ(pair().send(pair().a, small_), Errc::ok);
+    ASSERT_TRUE(pair().run(100, [&] { return pair().b.messages.size() > before; }));
+    pair().run(5);
+  }
+  ASSERT_EQ(pair().a.core->remove_peer(Instant{pair().now_ns}, handles[1]), Errc::ok);
+  for (const PeerId handle : handles) {
+    srd_peer_info info{};
+    info.struct_bytes = sizeof info;
+    EXPECT_FALSE(pair().a.core->peer_info(handle, info));
+  }
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(pair().a.paths.references(CorePair::address_of(20 + i)), 0U);
+  }
+}
+
+// --- answers to strangers, memory ---
+
+TEST_F(CoreFaultsTest, EachStrangerIsAnsweredOnceHoweverOutputIsPolled) {
+  open();
+  std::vector<std::uint32_t> answered;
+  const auto poll_one = [&] {
+    std::array<TxDatagram, 1> out;
+    if (pair().b.core->poll_transmit(Instant{pair().now_ns}, out) == 0) return false;
+    wire::CommonHeader common;
+    EXPECT_TRUE(wire::decode(std::span(out[0].payload[0].data, out[0].payload[0].bytes), common));
+    answered.push_back(common.dst_ctx);
+    return true;
+  };
+  wire::HelloHeader hello = hello_of({}, 77);
+  hello.version_min = hello.version_max = 5;
+  for (hello.src_ctx = 1; hello.src_ctx <= 9; ++hello.src_ctx) {
+    pair().deliver(pair().b, forge_hello(hello));
+    if (hello.src_ctx % 3 == 0) poll_one();
+  }
+  while (poll_one()) {
+  }
+  EXPECT_EQ(answered, (std::vector<std::uint32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST_F(CoreFaultsTest, SmallMessageWithoutMemoryIsNotAcknowledged) {
+  Config base = config();
+  base.limits.receive_messages = 64;
+  base.limits.receive_pool_bytes = 1 << 20;
+  base.limits.max_message_bytes = 512 << 10;
+  open(base);
+  pair().filter = [](bool, const CorePair::Packet&) { return false; };
+  // A message in tiny pieces takes a block of memory for each.
+  wire::CommonHeader common;
+  common.type = PacketType::data;
+  wire::DataHeader data;
+  data.msg_id = 1'000'000;
+  data.msg_len = 512 << 10;
+  std::uint32_t psn = context().first_psn_of_a + 3;
+  for (std::uint32_t i = 0; i < 1300; ++i) {
+    common.psn = psn++;
+    common.flags = i == 0 ? wire::kFlagFirst : 0;
+    data.msg_off = i * 200;
+    pair().deliver(pair().b, pair().forge(true, common, data, wire::kDataBytes + 200));
+  }
+  const Counters& counters = pair().b.core->counters();
+  const std::uint64_t malformed = counters.rx_malformed.value();
+  const std::uint64_t delivered = counters.rx_messages.value();
+  const std::uint64_t told = counters.rx_rejected_messages.value();
+  const std::uint64_t refused = counters.rx_no_memory.value();
+  common.type = PacketType::small;
+  common.flags = 0;
+  common.psn = psn;
+  pair().deliver(pair().b, pair().forge(true, common, OneRecord{8},
+                                        wire::kSmallBytes + wire::small_record_stride(8)));
+  EXPECT_EQ(counters.rx_malformed.value(), malformed);
+  EXPECT_EQ(counters.rx_messages.value() + counters.rx_rejected_messages.value() +
+                counters.rx_no_memory.value(),
+            delivered + told + refused + 1);
 }
 
 }  // namespace

@@ -59,11 +59,15 @@ CorePair::CorePair(const Config& base) {
 
 void CorePair::start(Side& side, const Config& config) {
   side.core = std::move(Core::create(config, side.paths)).value();
+  side.peer = side.core->add_peer(Instant{now_ns}, address_of(&side == &a ? 2 : 1)).value();
+}
+
+Address CorePair::address_of(std::uint16_t port) {
   Address address{};
   address.family = 4;
-  address.port = &side == &a ? 2 : 1;
+  address.port = port;
   address.bytes[0] = 10;
-  side.peer = side.core->add_peer(Instant{now_ns}, address).value();
+  return address;
 }
 
 Errc CorePair::send(Side& from, std::span<const std::byte> payload, std::uint64_t user_data) {
@@ -75,8 +79,7 @@ Errc CorePair::send(Side& from, std::span<const std::byte> payload, std::uint64_
   return from.core->send(Instant{now_ns}, request);
 }
 
-void CorePair::deliver(Side& to, const Packet& packet) {
-  static constexpr Address kSource{4, 0, 9, 0, {10}, 0};
+void CorePair::deliver(Side& to, const Packet& packet, const Address& source) {
   const BufferId buffer{to.next_buffer++};
   std::vector<std::byte>& memory = to.buffers[buffer] = packet.bytes;
   RxDatagram datagram;
@@ -85,7 +88,7 @@ void CorePair::deliver(Side& to, const Packet& packet) {
   datagram.buffer = buffer;
   datagram.arrived = Instant{now_ns};
   datagram.flow = memory.size() > 2 ? 1 + std::to_integer<std::uint64_t>(memory[2]) : 0;
-  datagram.source = &kSource;
+  datagram.source = &source;
   datagram.ecn = packet.ecn;
   to.core->handle_datagrams(Instant{now_ns}, std::span(&datagram, 1));
 }
@@ -101,7 +104,9 @@ void CorePair::note_handshake(bool to_b, const Packet& packet) {
   }
   wire::CommonHeader common;
   wire::decode(packet.bytes, common);
-  const wire::HelloHeader& asked = hellos_.at(common.dst_ctx);
+  const auto found = hellos_.find(common.dst_ctx);
+  if (found == hellos_.end()) return;  // the answer to a forged one
+  const wire::HelloHeader& asked = found->second;
   const wire::SeedSide initiator{asked.nonce, asked.incarnation};
   const wire::SeedSide responder{hello.nonce, hello.incarnation};
   Handshake done{asked.src_ctx,

@@ -100,7 +100,8 @@ class CorePair {
   /// Runs both until `done` or `ms` of virtual time passed; true if done.
   bool run(
       std::uint64_t ms, const std::function<bool()>& done = [] { return false; });
-  void deliver(Side& to, const Packet& packet);
+  void deliver(Side& to, const Packet& packet, const Address& source = kSource);
+  static Address address_of(std::uint16_t port);
 
   /// A packet with a valid check as the other side would send it within the latest context, or
   /// unseeded (HELLO, RESET).
@@ -109,7 +110,8 @@ class CorePair {
     Packet packet;
     packet.at_ns = now_ns;
     packet.bytes.resize(bytes);
-    seal(to_b, common, packet, [&] { wire::encode(packet.bytes, body); });
+    using wire::encode;
+    seal(to_b, common, packet, [&] { encode(std::span(packet.bytes), body); });
     return packet;
   }
 
@@ -123,6 +125,7 @@ class CorePair {
   std::vector<Handshake> handshakes;  // of contexts opened by either side, in order
   std::uint64_t now_ns = 1'000'000;
   static constexpr std::uint64_t kDelayNs = 30'000;
+  static constexpr Address kSource{4, 0, 9, 0, {10}, 0};  // of everything, if not said otherwise
 
  private:
   void turn(Side& side, Side& other);
