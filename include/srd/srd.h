@@ -314,7 +314,7 @@ SRD_API int srd_endpoint_advice(const srd_endpoint* endpoint, char* out,
 SRD_API int srd_peer_resolve(srd_endpoint* endpoint, const srd_address* address,
                              srd_peer* out) SRD_NOEXCEPT;
 /* Drops the peer; what is outstanding to it completes with -ECANCELED. Its handle may be reused.
- * [P] */
+ * The peer is not told: what it sends from now on ends there as after a lost context. [P] */
 SRD_API int srd_peer_forget(srd_endpoint* endpoint, srd_peer peer) SRD_NOEXCEPT;
 /* State and counters of a peer. Waits for the end of the call that the poller's thread is in, never
  * for its sleep, and holds the next one up: microseconds. -ENOENT, -EINVAL. [A] */

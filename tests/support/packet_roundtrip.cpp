@@ -59,7 +59,6 @@ std::size_t copy_any_body(std::span<const std::byte> packet, PacketType type, By
     case PacketType::reset:
       return copy_body<ResetHeader>(packet, out);
     case PacketType::close:
-    case PacketType::close_ack:
       return copy_body<CloseHeader>(packet, out);
     case PacketType::void_psns:
       return copy_body<VoidHeader>(packet, out);

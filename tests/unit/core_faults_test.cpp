@@ -490,6 +490,19 @@ TEST_F(CoreFaultsTest, ManyContextsOfOnePeerNeedACookie) {
   EXPECT_EQ(retries, 17U);
 }
 
+TEST_F(CoreFaultsTest, TailProbeWhoseOriginalArrivedCountsAsNeedless) {
+  open();
+  std::size_t swallowed = 0;
+  pair().filter = [&](bool to_b, const CorePair::Packet& packet) {
+    return to_b || packet.type() != PacketType::ack || ++swallowed > 1;
+  };
+  ASSERT_EQ(pair().send(pair().a, small_), Errc::ok);
+  pair().run(20);
+  const Counters& counters = pair().a.core->counters();
+  EXPECT_EQ(counters.tx_retransmits.value(), 1U);
+  EXPECT_EQ(counters.tx_spurious.value(), 1U);
+}
+
 TEST_F(CoreFaultsTest, CloseThatDoesNotFitWhatWasSentEndsNothing) {
   open();
   wire::CommonHeader common;

@@ -82,7 +82,7 @@ TEST(PacketTest, CommonHeaderSurvives) {
   Prng prng(1);
   for (int i = 0; i < 1000; ++i) {
     CommonHeader header;
-    header.type = static_cast<PacketType>(1 + prng.below(14));
+    header.type = static_cast<PacketType>(1 + prng.below(13));
     header.flags = static_cast<std::uint8_t>(prng.next());
     header.slot = static_cast<std::uint8_t>(prng.next());
     header.generation = static_cast<std::uint8_t>(prng.below(16));
@@ -278,8 +278,8 @@ TEST(PacketTest, UnknownTypesAreRefused) {
   CommonHeader common;
   for (unsigned type = 0; type < 16; ++type) {
     bytes[0] = static_cast<std::byte>(type);
-    EXPECT_EQ(decode(std::span<const std::byte>(bytes), common), type >= 1 && type <= 14) << type;
-    EXPECT_EQ(fixed_bytes(static_cast<PacketType>(type)) > 0, type >= 1 && type <= 14) << type;
+    EXPECT_EQ(decode(std::span<const std::byte>(bytes), common), type >= 1 && type <= 13) << type;
+    EXPECT_EQ(fixed_bytes(static_cast<PacketType>(type)) > 0, type >= 1 && type <= 13) << type;
   }
 }
 
@@ -317,7 +317,7 @@ TEST(PacketTest, ValuesOutOfRangeAreRefused) {
   SmallHeader small;
   EXPECT_EQ(accepted_values(small, 24), range(1, 64)) << "count of SMALL";
   EXPECT_EQ(accepted_values(SmallRecord{}, 8), range(0, 0)) << "op of a record";
-  EXPECT_EQ(accepted_values(NackHeader{}, 20), range(1, 5)) << "code of NACK";
+  EXPECT_EQ(accepted_values(NackHeader{}, 20), range(1, 4)) << "code of NACK";
   EXPECT_EQ(accepted_values(ProbeAckHeader{}, 42), range(0, 1)) << "ce of PROBE_ACK";
   EXPECT_EQ(accepted_values(VoidHeader{}, 20), range(1, 64)) << "count of VOID";
   EXPECT_EQ(accepted_values(AbortHeader{}, 30), range(0, 1)) << "requeue of ABORT";

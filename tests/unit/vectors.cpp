@@ -352,15 +352,6 @@ void add_control(std::vector<Vector>& out) {
   out.push_back(Builder::with(to_initiator(PacketType::nack), nack)
                     .seal("nack_not_ready", "NACK: receiver not ready", reverse_seed()));
 
-  NackHeader voided;
-  voided.code = NackCode::voided;
-  voided.rej_seq = 6;
-  voided.void_psn = 0x89abcdf8;
-  voided.void_mask = 0x8000000000000005;
-  out.push_back(Builder::with(to_initiator(PacketType::nack), voided)
-                    .seal("nack_voided", "NACK: PSNs of a reporting VOID that had not arrived",
-                          reverse_seed()));
-
   ProbeHeader probe;
   probe.probe_id = 42;
   probe.opaque = 0x1020304050607080;
@@ -395,16 +386,12 @@ void add_control(std::vector<Vector>& out) {
   close.next_psn = 0x77665544;
   out.push_back(
       Builder::with(to_responder(PacketType::close), close).seal("close", "CLOSE", forward_seed()));
-  close.next_psn = 0x89abcdef;
-  out.push_back(Builder::with(to_initiator(PacketType::close_ack), close)
-                    .seal("close_ack", "CLOSE_ACK", reverse_seed()));
 
   VoidHeader void_psns;
   void_psns.count = 64;
-  void_psns.flags = kVoidReport;
   void_psns.bytes_each = 1408;
   out.push_back(Builder::with(to_responder(PacketType::void_psns), void_psns)
-                    .seal("void", "VOID of 64 PSNs, with a report", forward_seed()));
+                    .seal("void", "VOID of 64 PSNs", forward_seed()));
 
   AbortHeader abort;
   abort.msg_id = 1000;
@@ -581,8 +568,7 @@ const std::vector<Field>& body_fields(PacketType type) {
   static const std::vector<Field> nack = {
       {"code", 1},     {"echo_slot", 1},      {"echo_gen_attempt", 1},
       {"reserved", 1}, {"retry_after_us", 4}, {"msg_id", 4},
-      {"port", 2},     {"rej_seq", 2},        {"void_psn", 4},
-      {"void_mask", 8}};
+      {"port", 2},     {"rej_seq", 2}};
   static const std::vector<Field> hello = {{"src_ctx", 4},          {"version_min", 1},
                                            {"version_max", 1},      {"traffic_class", 1},
                                            {"reject", 1},           {"ctx_serial", 4},
@@ -606,7 +592,7 @@ const std::vector<Field>& body_fields(PacketType type) {
       {"ce", 1},       {"echo_slot", 1}, {"echo_gen_attempt", 1}, {"reserved", 3}};
   static const std::vector<Field> reset = {{"echo_dst_ctx", 4}, {"incarnation", 8}};
   static const std::vector<Field> close = {{"reason", 4}, {"next_psn", 4}};
-  static const std::vector<Field> void_psns = {{"count", 2}, {"flags", 2}, {"bytes_each", 4}};
+  static const std::vector<Field> void_psns = {{"count", 2}, {"reserved", 2}, {"bytes_each", 4}};
   static const std::vector<Field> abort = {
       {"msg_id", 4}, {"chan_seq", 4}, {"rej_known", 2}, {"requeue", 1}, {"reserved", 1}};
   switch (type) {
@@ -630,7 +616,6 @@ const std::vector<Field>& body_fields(PacketType type) {
     case PacketType::reset:
       return reset;
     case PacketType::close:
-    case PacketType::close_ack:
       return close;
     case PacketType::void_psns:
       return void_psns;

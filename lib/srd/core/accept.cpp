@@ -14,10 +14,8 @@ namespace srd::core {
 
 namespace {
 constexpr std::uint32_t kRetryAfterUs = 1000;
-constexpr std::uint32_t kSmallRecordMax = 1408;
 constexpr std::uint32_t kCopyAlwaysBytes = 256;  // cheaper to copy than to pin a receive buffer for
 constexpr std::uint64_t kRxRateSpanNs = 1'000'000;
-constexpr std::uint32_t kRejectionsForCertain = 8;  // of each peer, while the table has any
 }  // namespace
 
 /// Duplicate and window checks. False: nothing more to do with the packet.

@@ -124,7 +124,7 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
       ack_psn(index, psn, (marked >> bit & 1U) != 0, arrival.now_ns, tally);
     }
   }
-  if (newest) update_limit(index, info.limit_units, arrival.now_ns);
+  if (newest) update_limit(index, info.limit_units);
   take_rtt(index, arrival, info, tally);
   if (tally.datagrams > 0) {
     if (tally.first_copies > 0) note_needless_rto(ctx, arrival.now_ns);
@@ -312,7 +312,7 @@ void Core::Impl::take_rtt(Index index, const Arrival& arrival, const AckInfo& in
 
 // --- limit, una, messages ---
 
-void Core::Impl::update_limit(Index index, std::uint64_t limit_units, std::uint64_t) noexcept {
+void Core::Impl::update_limit(Index index, std::uint64_t limit_units) noexcept {
   Ctx& ctx = contexts_[index];
   // The wire carries the low 32 bits of a count that only rises.
   const auto known = static_cast<std::uint32_t>(ctx.limit_bytes >> wire::kLimitUnitShift);
@@ -527,12 +527,13 @@ void Core::Impl::on_dup_report(Ctx& ctx, std::uint16_t dup_total, std::uint64_t 
   if (more <= 0) return;
   ctx.peer_dup_total = dup_total;
   std::uint32_t needless = static_cast<std::uint32_t>(more);
+  counters_.tx_spurious.add(needless);
+  ctx.counters.tx_spurious += needless;
+  // Copies that probes sent on purpose say nothing about the rules of loss.
   const std::uint32_t own = std::min(needless, ctx.own_copies);
   ctx.own_copies -= own;
   needless -= own;
   if (needless == 0) return;
-  counters_.tx_spurious.add(needless);
-  ctx.counters.tx_spurious += needless;
   // Reordering, or a retransmission came too early: allow for more (RFC 8985 7.2), for a while.
   const std::uint64_t target = ctx.congestion.target_ns();
   ctx.reo_ns = std::min(std::max(ctx.reo_ns, target) * 2, std::max(ctx.rtt.srtt_ns(), 4 * target));

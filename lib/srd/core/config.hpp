@@ -37,6 +37,26 @@ struct Limits {
   std::uint32_t datagram_bytes_max = 65507;  ///< cap on the negotiated datagram size
 };
 
+// Sizes that are no setting. None of them limits what a peer may do; they bound the work of one
+// call or the memory of one answer.
+inline constexpr std::uint32_t kSmallRecordMax = 1408;  ///< longest message taken from a SMALL
+inline constexpr std::uint32_t kReleaseRing = 4096;     ///< dropped buffers until poll_release()
+inline constexpr std::uint32_t kPeerEventsPerPeer = 4;  ///< not polled; of more the oldest go
+inline constexpr std::uint32_t kOneShots = 64;         ///< answers to strangers until they are sent
+inline constexpr std::uint32_t kRetiredPaths = 1024;   ///< closed with the next poll_transmit()
+inline constexpr std::uint32_t kScratchBlocks = 256;   ///< control packets of one poll_transmit()
+inline constexpr std::uint32_t kScratchBytes = 320;    ///< each
+inline constexpr std::uint32_t kContextsPerCall = 64;  ///< whose timers one handle_timeout() serves
+inline constexpr std::uint32_t kContextQuantum = 128;  ///< datagrams before the next one's turn
+inline constexpr std::uint32_t kNacksPerTurn = 16;
+inline constexpr std::uint32_t kPsnReserve = 64;      ///< PSNs kept free for ABORT
+inline constexpr std::uint32_t kHintCandidates = 16;  ///< contexts of one id that a hint may mean
+inline constexpr std::uint32_t kRejectionsForCertain =
+    8;                                                ///< of each peer, while the table has any
+inline constexpr std::uint32_t kPeersInReserve = 64;  ///< one place in so many, for newcomers
+inline constexpr std::uint64_t kResetIntervalNs = 1'000'000;      ///< one RESET, after a burst
+inline constexpr std::uint64_t kHelloAnswerIntervalNs = 100'000;  ///< one RETRY or refusal
+
 /// Timing constants, ns. kernel() for socket backends (coarse clocks, host gaps of milliseconds),
 /// bypass() for polled NICs. Sources: PROTOCOL.md 10.
 struct Timing {

@@ -8,10 +8,6 @@
 
 namespace srd::core {
 
-namespace {
-constexpr std::uint32_t kPeersInReserve = 64;  // one in so many
-}  // namespace
-
 void Core::Impl::charge(RxMessage& message, std::uint64_t bytes) noexcept {
   pool_used_bytes_ += bytes - message.charged_bytes;
   message.charged_bytes = bytes;

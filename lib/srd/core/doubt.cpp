@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "srd/core/impl.hpp"
-#include "srd/wire/check.hpp"
 
 #include "base/seqno.hpp"
 
@@ -31,16 +30,10 @@ void Core::Impl::send_reset(const Arrival& arrival) noexcept {
   wire::ResetHeader reset;
   reset.echo_dst_ctx = arrival.header.dst_ctx;
   reset.incarnation = config_.incarnation;
-  std::array<std::byte, wire::kResetBytes> packet{};
   wire::CommonHeader common;
   common.type = PacketType::reset;
-  common.slot = arrival.header.slot;
   common.psn = arrival.header.psn;
-  common.tx_time = wire::to_wire_time(arrival.now_ns);
-  wire::encode(packet, common);
-  wire::encode(packet, reset);
-  wire::seal(packet, {}, wire::kUnseeded);
-  queue_one_shot(arrival, packet);
+  answer_stranger(arrival, common, reset, wire::kResetBytes);
 }
 
 // The sender is not named by a context id: find the context whose remote id is echoed, on a path to
@@ -56,7 +49,7 @@ void Core::Impl::on_reset(Arrival& arrival) noexcept {
        i = contexts_by_remote_id_.next(i)) {
     Ctx& ctx = contexts_[i];
     if (ctx.remote_id != reset.echo_dst_ctx) continue;
-    if (++candidates > kHintCandidatesMax) return;
+    if (++candidates > kHintCandidates) return;
     if (ctx.doubted || arrival.now_ns < ctx.doubt_again_ns) continue;
     bool asked = ctx.next_probe_id - arrival.header.psn - 1 < kRecentProbes;
     for (std::uint32_t s = 0; s < ctx.paths.size(); ++s) {
@@ -67,18 +60,8 @@ void Core::Impl::on_reset(Arrival& arrival) noexcept {
                            asked;
     if (!plausible || !same_host(*arrival.datagram.source, peers_[ctx.peer].address)) continue;
     ctx.doubt_slot = arrival.header.slot;
-    const Index successor = new_context(ctx.peer, true, arrival.now_ns);
-    if (successor == kNone) return;
-    Ctx& next = contexts_[successor];
-    next.local_nonce = make_nonce();
-    next.serial = next_serial_++;
-    next.hello_pending = true;
-    next.prev_ctx = ctx.remote_id;
-    next.give_up_ns = arrival.now_ns + config_.timing.connect_timeout;
-    next.paths.reset(std::min(config_.limits.paths, kSlotsMax));
-    doubt(i, successor, arrival.now_ns);
-    mark_ready(successor);
-    rearm(successor);
+    const Index successor = start_context(arrival.now_ns, ctx.peer, ctx.remote_id);
+    if (successor != kNone) doubt(i, successor, arrival.now_ns);
     return;
   }
 }
@@ -171,9 +154,6 @@ void Core::Impl::on_close(Index index, Arrival& arrival) noexcept {
   if (!wire::decode(arrival.bytes, close)) {
     counters_.rx_malformed.add();
     return;
-  }
-  if (arrival.header.type == wire::PacketType::close_ack) {
-    return;  // our side was destroyed when CLOSE left; a late answer has no addressee
   }
   // The sender's next PSN and the one it expects: what lies below or beyond is a replay or forged.
   const std::uint32_t psn_end = ctx.rx.base() + config_.limits.window_psns;

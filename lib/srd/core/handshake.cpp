@@ -19,10 +19,9 @@ constexpr std::uint32_t kPayloadReserve = 16;   // room for TLVs beside a full p
 constexpr std::uint32_t kDatagramFloor = 1232;  // IPv6's minimum MTU
 constexpr std::uint64_t kInitialWindowBytes = 64U << 10;
 
+/// What the format allows but no context can live with.
 bool is_sane(const wire::HelloHeader& hello) {
-  return hello.src_ctx != 0 && hello.incarnation != 0 && hello.window_log2 >= 8 &&
-         hello.window_log2 <= 13 && hello.datagram_bytes >= kDatagramFloor && hello.paths >= 1 &&
-         hello.paths <= kSlotsMax && hello.partial_limit >= 1;
+  return hello.src_ctx != 0 && hello.datagram_bytes >= kDatagramFloor && hello.partial_limit >= 1;
 }
 
 }  // namespace
@@ -36,17 +35,21 @@ wire::Nonce Core::Impl::make_nonce() noexcept {
   return nonce;
 }
 
-void Core::Impl::start_context(std::uint64_t now_ns, Index peer) noexcept {
+/// A context of our making; `prev_ctx`: the peer's id of the one in doubt, if that is why. kNone:
+/// the table is full.
+Index Core::Impl::start_context(std::uint64_t now_ns, Index peer, std::uint32_t prev_ctx) noexcept {
   const Index index = new_context(peer, true, now_ns);
-  if (index == kNone) return;
+  if (index == kNone) return kNone;
   Ctx& ctx = contexts_[index];
   ctx.local_nonce = make_nonce();
   ctx.serial = next_serial_++;
   ctx.hello_pending = true;
+  ctx.prev_ctx = prev_ctx;
   ctx.give_up_ns = now_ns + config_.timing.connect_timeout;
   ctx.paths.reset(std::min(config_.limits.paths, kSlotsMax));
   mark_ready(index);
   rearm(index);
+  return index;
 }
 
 void Core::Impl::fill_hello(const Ctx& ctx, wire::HelloHeader& hello) const noexcept {
@@ -288,16 +291,10 @@ void Core::Impl::refuse_hello(const Arrival& arrival, const wire::HelloHeader& h
   answer.endpoint_id = config_.endpoint_id;
   answer.incarnation = config_.incarnation;
   answer.ctx_serial = hello.ctx_serial;
-  std::array<std::byte, wire::kHelloBytes> packet{};
   wire::CommonHeader common;
   common.type = wire::PacketType::hello_ack;
   common.dst_ctx = hello.src_ctx;
-  common.slot = arrival.header.slot;
-  common.tx_time = wire::to_wire_time(arrival.now_ns);
-  wire::encode(packet, common);
-  wire::encode(packet, answer);
-  wire::seal(packet, {}, wire::kUnseeded);
-  queue_one_shot(arrival, packet);
+  answer_stranger(arrival, common, answer, wire::kHelloBytes);
 }
 
 std::array<std::uint8_t, 24> Core::Impl::make_cookie(const Arrival& arrival,
@@ -321,16 +318,10 @@ void Core::Impl::send_retry(const Arrival& arrival, const wire::HelloHeader& hel
   wire::RetryHeader retry;
   retry.echo_nonce = hello.nonce;
   retry.cookie = make_cookie(arrival, hello, arrival.now_ns / kCookieEpochNs);
-  std::array<std::byte, wire::kRetryBytes> packet{};
   wire::CommonHeader common;
   common.type = wire::PacketType::retry;
   common.dst_ctx = hello.src_ctx;
-  common.slot = arrival.header.slot;
-  common.tx_time = wire::to_wire_time(arrival.now_ns);
-  wire::encode(packet, common);
-  wire::encode(packet, retry);
-  wire::seal(packet, {}, wire::kUnseeded);
-  queue_one_shot(arrival, packet);
+  answer_stranger(arrival, common, retry, wire::kRetryBytes);
 }
 
 // --- initiator ---

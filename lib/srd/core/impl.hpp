@@ -26,6 +26,7 @@
 #include "srd/core/core.hpp"
 #include "srd/core/index_hash.hpp"
 #include "srd/core/messages.hpp"
+#include "srd/wire/check.hpp"
 #include "srd/wire/packet.hpp"
 
 #include "base/deadline_heap.hpp"
@@ -123,7 +124,7 @@ class Core::Impl {
   [[nodiscard]] Index find_context(std::uint32_t id) const noexcept;
 
   // handshake.cpp
-  void start_context(std::uint64_t now_ns, Index peer) noexcept;
+  Index start_context(std::uint64_t now_ns, Index peer, std::uint32_t prev_ctx = 0) noexcept;
   void on_hello(Arrival& arrival) noexcept;
   void on_hello_ack(Arrival& arrival) noexcept;
   void on_retry(Arrival& arrival) noexcept;
@@ -255,7 +256,7 @@ class Core::Impl {
   void take_rtt(Index index, const Arrival& arrival, const AckInfo& info, AckTally& tally) noexcept;
   void note_rtt(Ctx& ctx, std::uint32_t slot, std::uint64_t rtt_ns, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t slot_base_ns(const Ctx& ctx, std::uint32_t slot) const noexcept;
-  void update_limit(Index index, std::uint64_t limit_units, std::uint64_t now_ns) noexcept;
+  void update_limit(Index index, std::uint64_t limit_units) noexcept;
   void advance_una(Index index) noexcept;
   void message_acked(Index index, Index message) noexcept;
   void message_delivered(Ctx& ctx, Index message) noexcept;
@@ -326,6 +327,7 @@ class Core::Impl {
   void note_icmp(Index index, std::uint64_t now_ns) noexcept;
 
   // send.cpp
+  Index new_message(const SendRequest& request, std::uint64_t bytes) noexcept;
   Errc send_small(Index peer, const SendRequest& request, std::uint64_t bytes) noexcept;
   Errc send_large(Index peer, const SendRequest& request, std::uint64_t bytes) noexcept;
   Index bundle_for(Peer& peer, std::uint32_t record_bytes) noexcept;
@@ -425,6 +427,10 @@ class Core::Impl {
   void acknowledge_soon(Index index, std::uint64_t now_ns, bool lazy) noexcept;
   [[nodiscard]] std::uint8_t pressure() const noexcept;
   void queue_one_shot(const Arrival& arrival, std::span<const std::byte> packet) noexcept;
+  /// `common` gets what all answers to strangers have; `bytes`: of the packet.
+  template <class Body>
+  void answer_stranger(const Arrival& arrival, wire::CommonHeader common, const Body& body,
+                       std::size_t bytes) noexcept;
   std::span<std::byte> scratch(std::size_t bytes) noexcept;
 
   // timers.cpp
@@ -453,7 +459,7 @@ class Core::Impl {
   Slab<RxMessage> rx_messages_;
   Slab<Slice> slices_;
   Slab<Rejection> rejections_;
-  std::array<BlockPool, 3> copy_pools_;  // send copies: 512 B, 8 KB, 64 KB
+  std::array<BlockPool, 3> copy_pools_;  // send copies: 1 KB, 8 KB, 64 KB
   BlockPool rx_small_, rx_large_;        // receive copies: 512 B, 2 KB
   std::unique_ptr<Index[]> partial_hash_;
   std::uint32_t partial_hash_mask_ = 0;
@@ -472,7 +478,7 @@ class Core::Impl {
   };
 
   [[nodiscard]] std::uint32_t peer_event_capacity() const noexcept {
-    return 4 * config_.limits.peers;
+    return kPeerEventsPerPeer * config_.limits.peers;
   }
 
   std::unique_ptr<PeerEvent[]> peer_events_;  // ring
@@ -483,13 +489,6 @@ class Core::Impl {
   std::unique_ptr<BufferId[]> releases_;  // dropped buffers
   std::uint32_t release_count_ = 0;
   Index release_slices_ = kNone;  // slices whose memory goes back
-  static constexpr std::uint32_t kReleaseRing = 4096;
-
-  static constexpr std::size_t kOneShots = 64;
-  // Peers choose their context ids; of equal ones, so many are looked at for a hint.
-  static constexpr std::uint32_t kHintCandidatesMax = 16;
-  static constexpr std::uint64_t kResetBurst = 64, kResetIntervalNs = 1'000'000;
-  static constexpr std::uint64_t kHelloAnswerIntervalNs = 100'000;
 
   struct OneShot {
     PathId path = kNoPath;
@@ -499,14 +498,13 @@ class Core::Impl {
 
   std::array<OneShot, kOneShots> one_shots_{};  // answers without a context
   std::size_t one_shot_count_ = 0;
-  std::size_t one_shots_sent_ = 0;      // handed out; their paths are closed at the next call
-  std::array<PathId, 1024> retired_{};  // paths to close at the next poll_transmit()
+  std::size_t one_shots_sent_ = 0;  // handed out; their paths are closed at the next call
+  std::array<PathId, kRetiredPaths> retired_{};  // to close at the next poll_transmit()
   std::size_t retired_count_ = 0;
-  static constexpr std::size_t kScratchBlocks = 256, kScratchBytes = 320;
   // Copied payloads of control packets; valid until the next poll_transmit().
   std::array<std::array<std::byte, kScratchBytes>, kScratchBlocks> scratch_{};
   std::size_t scratch_used_ = 0;
-  RateLimit resets_{kResetBurst, kResetIntervalNs};
+  RateLimit resets_{kOneShots, kResetIntervalNs};
   RateLimit hello_answers_{kOneShots, kHelloAnswerIntervalNs};  // RETRY and refusals
 
   std::uint32_t half_open_ = 0;
@@ -522,5 +520,18 @@ class Core::Impl {
   Index touched_ = kNone;     // context served last, not re-armed yet
   bool closing_down_ = false;
 };
+
+template <class Body>
+void Core::Impl::answer_stranger(const Arrival& arrival, wire::CommonHeader common,
+                                 const Body& body, std::size_t bytes) noexcept {
+  std::array<std::byte, wire::kHelloBytes> memory{};
+  const std::span<std::byte> packet = std::span(memory).first(bytes);
+  common.slot = arrival.header.slot;
+  common.tx_time = wire::to_wire_time(arrival.now_ns);
+  wire::encode(packet, common);
+  wire::encode(packet, body);
+  wire::seal(packet, {}, wire::kUnseeded);
+  queue_one_shot(arrival, packet);
+}
 
 }  // namespace srd::core

@@ -380,7 +380,7 @@ void Core::Impl::handle_path_event(Instant now, const PathEvent& event) noexcept
          i = contexts_by_remote_id_.next(i)) {
       const Ctx& ctx = contexts_[i];
       if (ctx.remote_id != quoted.dst_ctx) continue;
-      if (++candidates > kHintCandidatesMax) break;
+      if (++candidates > kHintCandidates) break;
       // A hint is believed only as far as it quotes something of ours that is out.
       if (seq_less_equal(ctx.una, quoted.psn) && seq_less(quoted.psn, ctx.nxt)) {
         note_icmp(i, now.ns);
@@ -392,7 +392,7 @@ void Core::Impl::handle_path_event(Instant now, const PathEvent& event) noexcept
   for (Index i = peers_by_dest_.first(hash_of(event.dest)); i != kNone;
        i = peers_by_dest_.next(i)) {
     if (peers_[i].dest != event.dest || peers_[i].alias != kNone) continue;
-    if (++candidates > kHintCandidatesMax) break;
+    if (++candidates > kHintCandidates) break;
     for (Index c = peers_[i].contexts; c != kNone; c = contexts_[c].peer_next) note_icmp(c, now.ns);
   }
 }

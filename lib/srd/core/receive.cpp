@@ -156,7 +156,6 @@ bool Core::Impl::dispatch(Index index, Arrival& arrival) noexcept {
       on_abort(index, arrival);
       return false;
     case PacketType::close:
-    case PacketType::close_ack:
       on_close(index, arrival);
       return false;
     default:

@@ -14,7 +14,6 @@ namespace {
 constexpr std::uint64_t kSlotStayNs = 100'000;  // ACKs keep to a slot so long, and coalesce there
 constexpr std::uint64_t kReminderMinNs = 1'000'000;
 constexpr std::uint64_t kLimitStepBytes = 64U << 10;
-constexpr std::uint32_t kNacksPerTurn = 16;
 }  // namespace
 
 std::span<std::byte> Core::Impl::scratch(std::size_t bytes) noexcept {

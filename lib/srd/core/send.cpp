@@ -64,10 +64,9 @@ bool Core::Impl::has_set_up(Index peer) const noexcept {
   return false;
 }
 
-Errc Core::Impl::send_small(Index peer_index, const SendRequest& request,
-                            std::uint64_t bytes) noexcept {
+Index Core::Impl::new_message(const SendRequest& request, std::uint64_t bytes) noexcept {
   const Index at = tx_messages_.take();
-  if (at == kNone) return Errc::would_block;
+  if (at == kNone) return kNone;
   TxMessage& message = tx_messages_[at];
   message.handle = request.peer;
   message.user_data = request.user_data;
@@ -76,6 +75,13 @@ Errc Core::Impl::send_small(Index peer_index, const SendRequest& request,
   message.one_path = request.one_path;
   message.bytes = bytes;
   message.copy_class = kNoCopy;
+  return at;
+}
+
+Errc Core::Impl::send_small(Index peer_index, const SendRequest& request,
+                            std::uint64_t bytes) noexcept {
+  const Index at = new_message(request, bytes);
+  if (at == kNone) return Errc::would_block;
   if (!append_record(peers_[peer_index], at, request.payload)) {
     tx_messages_.give(at);
     return Errc::would_block;
@@ -128,16 +134,9 @@ bool Core::Impl::append_record(Peer& peer, Index at, std::span<const Segment> pa
 }
 
 Errc Core::Impl::send_large(Index peer, const SendRequest& request, std::uint64_t bytes) noexcept {
-  const Index at = tx_messages_.take();
+  const Index at = new_message(request, bytes);
   if (at == kNone) return Errc::would_block;
   TxMessage& message = tx_messages_[at];
-  message.handle = request.peer;
-  message.user_data = request.user_data;
-  message.channel = request.channel;
-  message.unsignaled = request.unsignaled;
-  message.one_path = request.one_path;
-  message.bytes = bytes;
-  message.copy_class = kNoCopy;
   if (request.copy) {
     for (std::uint8_t c = 0; c < copy_pools_.size() && message.copy_class == kNoCopy; ++c) {
       if (copy_pools_[c].block_bytes() < bytes) continue;

@@ -9,10 +9,6 @@
 
 namespace srd::core {
 
-namespace {
-constexpr std::uint32_t kContextsPerCall = 64;
-}  // namespace
-
 void Core::Impl::mark_ready(Index index) noexcept {
   Ctx& ctx = contexts_[index];
   if (ctx.ready) return;

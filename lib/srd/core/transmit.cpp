@@ -12,10 +12,7 @@
 namespace srd::core {
 
 namespace {
-constexpr std::uint32_t kPsnReserve = 64;  // PSNs kept free for ABORT
 constexpr std::uint64_t kAlonePauseMinNs = 1'000'000, kAlonePauseMaxNs = 250'000'000;
-constexpr std::uint32_t kContextQuantum =
-    128;  // datagrams of one context before the next has its turn
 
 // Cookies: message index + 1 above the PSN; contexts are found through the message or the tag,
 // probes by another tag and their slot in place of a PSN. Above each index some bits of its

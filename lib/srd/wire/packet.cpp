@@ -146,8 +146,6 @@ std::size_t encode(std::span<std::byte> out, const NackHeader& header) noexcept 
   put32(at(out, 28), header.msg_id);
   put16(at(out, 32), header.port);
   put16(at(out, 34), header.rej_seq);
-  put32(at(out, 36), header.void_psn);
-  put64(at(out, 40), header.void_mask);
   return kNackBytes;
 }
 
@@ -160,9 +158,7 @@ bool decode(std::span<const std::byte> packet, NackHeader& header) noexcept {
   header.msg_id = get32(at(packet, 28));
   header.port = get16(at(packet, 32));
   header.rej_seq = get16(at(packet, 34));
-  header.void_psn = get32(at(packet, 36));
-  header.void_mask = get64(at(packet, 40));
-  return header.code >= NackCode::receiver_not_ready && header.code <= NackCode::voided;
+  return header.code >= NackCode::receiver_not_ready && header.code <= NackCode::no_port;
 }
 
 std::size_t encode(std::span<std::byte> out, const ProbeHeader& header) noexcept {
@@ -329,8 +325,7 @@ bool decode(std::span<const std::byte> packet, CloseHeader& header) noexcept {
 
 std::size_t encode(std::span<std::byte> out, const VoidHeader& header) noexcept {
   SRD_DCHECK(out.size() >= kVoidBytes);
-  put16(at(out, 20), header.count);
-  put16(at(out, 22), header.flags);
+  put32(at(out, 20), header.count);  // and two reserved bytes
   put32(at(out, 24), header.bytes_each);
   return kVoidBytes;
 }
@@ -338,7 +333,6 @@ std::size_t encode(std::span<std::byte> out, const VoidHeader& header) noexcept 
 bool decode(std::span<const std::byte> packet, VoidHeader& header) noexcept {
   if (packet.size() < kVoidBytes) return false;
   header.count = get16(at(packet, 20));
-  header.flags = get16(at(packet, 22));
   header.bytes_each = get32(at(packet, 24));
   return header.count >= 1 && header.count <= kVoidCountMax;
 }
@@ -506,7 +500,6 @@ std::size_t fixed_bytes(PacketType type) noexcept {
     case PacketType::reset:
       return kResetBytes;
     case PacketType::close:
-    case PacketType::close_ack:
       return kCloseBytes;
     case PacketType::void_psns:
       return kVoidBytes;

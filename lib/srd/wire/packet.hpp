@@ -3,8 +3,8 @@
 // natural alignment. docs/PROTOCOL.md 3 is the normative text and tests/unit/vectors/ pins both.
 //
 // To add a packet type: extend PacketType, add the struct with its encode/decode pair here, its
-// table to PROTOCOL.md 3, a vector to tests/unit/vectors, a case to the dispatch in core/core.cpp,
-// to fixed_bytes(), to to_string() and to tests/fuzz.
+// table to PROTOCOL.md 3, a vector to tests/unit/vectors, a case to the dispatch in
+// core/receive.cpp, to fixed_bytes(), to to_string() and to tests/fuzz.
 //
 // What every datagram of a message needs (common header, DATA, SMALL) is inline in packet_inl.hpp.
 #pragma once
@@ -32,9 +32,8 @@ enum class PacketType : std::uint8_t {
   probe_ack = 9,
   reset = 10,  ///< hint: unknown context
   close = 11,
-  close_ack = 12,
-  void_psns = 13,  ///< fills PSNs that will never carry payload again
-  abort = 14,      ///< ends one message
+  void_psns = 12,  ///< fills PSNs that will never carry payload again
+  abort = 13,      ///< ends one message
 };
 
 /// Common header flags.
@@ -170,13 +169,12 @@ constexpr std::size_t ack_bytes(const AckHeader& header) noexcept {
          ((header.flags & kAckCeBitmap) != 0 ? 16U : 8U) * static_cast<std::size_t>(header.words);
 }
 
-/// NACK, 48 bytes: a message was consumed without delivery.
+/// NACK, 36 bytes: a message was consumed without delivery.
 enum class NackCode : std::uint8_t {
   receiver_not_ready = 1,  ///< RNR: nothing posted; try again after retry_after
   no_resources = 2,        ///< NO_RES: receive pool exhausted; try again after retry_after
   too_long = 3,            ///< final
   no_port = 4,             ///< final: nobody on that channel
-  voided = 5,              ///< PSNs of a reporting VOID that had not been received
 };
 
 struct NackHeader {
@@ -187,13 +185,11 @@ struct NackHeader {
   std::uint32_t msg_id = 0;           // 28
   std::uint16_t port = 0;             // 32
   std::uint16_t rej_seq = 0;          // 34: number of this rejection, the first is 1
-  std::uint32_t void_psn = 0;         // 36: code voided: first PSN of the mask
-  std::uint64_t void_mask = 0;        // 40
 
   bool operator==(const NackHeader&) const = default;
 };
 
-inline constexpr std::size_t kNackBytes = 48;
+inline constexpr std::size_t kNackBytes = 36;
 
 /// PROBE, 40 bytes, may be padded with zeros (path MTU).
 struct ProbeHeader {
@@ -306,7 +302,7 @@ struct ResetHeader {
 
 inline constexpr std::size_t kResetBytes = 32;
 
-/// CLOSE and CLOSE_ACK, 28 bytes; psn of the common header is the sender's next PSN.
+/// CLOSE, 28 bytes; psn of the common header is the sender's next PSN.
 struct CloseHeader {
   std::uint32_t reason = 0;    // 20
   std::uint32_t next_psn = 0;  // 24: next PSN expected from the other side
@@ -318,15 +314,13 @@ inline constexpr std::size_t kCloseBytes = 28;
 
 /// VOID, 28 bytes: PSNs psn .. psn+count-1 carry nothing any more. Acked like DATA.
 struct VoidHeader {
-  std::uint16_t count = 0;       // 20: 1..64
-  std::uint16_t flags = 0;       // 22: kVoidReport
+  std::uint16_t count = 0;       // 20: 1..64; 22..23 reserved
   std::uint32_t bytes_each = 0;  // 24: their payload bytes, for flow control
 
   bool operator==(const VoidHeader&) const = default;
 };
 
 inline constexpr std::size_t kVoidBytes = 28;
-inline constexpr std::uint16_t kVoidReport = 0x01;
 inline constexpr std::size_t kVoidCountMax = 64;
 
 /// ABORT, 32 bytes, takes a fresh PSN of no payload.

@@ -78,9 +78,7 @@ std::size_t append_nack(Line& line, std::span<const std::byte> packet) {
   NackHeader h;
   if (!decode(packet, h)) return 0;
   line << " code " << static_cast<unsigned>(h.code) << " rej " << h.rej_seq << " msg " << h.msg_id
-       << " port " << h.port << " retry " << h.retry_after_us << " us void " << h.void_psn
-       << " mask ";
-  line.hex(h.void_mask);
+       << " port " << h.port << " retry " << h.retry_after_us << " us";
   return kNackBytes;
 }
 
@@ -144,8 +142,7 @@ std::size_t append_body(Line& line, std::span<const std::byte> packet, PacketTyp
       line.hex(h.incarnation, 16);
       return kResetBytes;
     }
-    case PacketType::close:
-    case PacketType::close_ack: {
+    case PacketType::close: {
       CloseHeader h;
       if (!decode(packet, h)) return 0;
       line << " reason " << h.reason << " next " << h.next_psn;
@@ -154,7 +151,7 @@ std::size_t append_body(Line& line, std::span<const std::byte> packet, PacketTyp
     case PacketType::void_psns: {
       VoidHeader h;
       if (!decode(packet, h)) return 0;
-      (line << " count " << h.count << " flags ").hex(h.flags) << " bytes each " << h.bytes_each;
+      line << " count " << h.count << " bytes each " << h.bytes_each;
       return kVoidBytes;
     }
     case PacketType::abort: {
@@ -240,8 +237,6 @@ const char* to_string(PacketType type) noexcept {
       return "RESET";
     case PacketType::close:
       return "CLOSE";
-    case PacketType::close_ack:
-      return "CLOSE_ACK";
     case PacketType::void_psns:
       return "VOID";
     case PacketType::abort:
