@@ -45,6 +45,20 @@ bool Core::Impl::admit_psn(Index index, const Arrival& arrival) noexcept {
   return false;
 }
 
+/// Of the datagrams in one receive buffer (GRO) only the first has an arrival time of its own. The
+/// others came later than it says; for them the time of reading, which is too late, makes round
+/// trips look longer, never shorter than they are.
+void Core::Impl::note_echo(AckDuty& ack, const Arrival& arrival, bool ce) noexcept {
+  ack.has_echo = true;
+  ack.echo_psn = arrival.header.psn;
+  ack.echo_slot = arrival.header.slot;
+  ack.echo_gen_attempt =
+      static_cast<std::uint8_t>(arrival.header.generation << 4U | arrival.header.attempt);
+  ack.echo_time = arrival.header.tx_time;
+  ack.echo_arrived_ns = arrival.datagram.burst_start ? arrival.arrived_ns : arrival.now_ns;
+  ack.echo_ce = ce;
+}
+
 /// The PSN's content is dealt with: mark it and decide when the peer hears of it.
 void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t payload_bytes,
                           bool wants_prompt_ack) noexcept {
@@ -70,14 +84,7 @@ void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t pay
     ++active_now_;
   }
   AckDuty& ack = ctx.ack;
-  ack.has_echo = true;
-  ack.echo_psn = arrival.header.psn;
-  ack.echo_slot = arrival.header.slot;
-  ack.echo_gen_attempt =
-      static_cast<std::uint8_t>(arrival.header.generation << 4U | arrival.header.attempt);
-  ack.echo_time = arrival.header.tx_time;
-  ack.echo_arrived_ns = arrival.arrived_ns;
-  ack.echo_ce = ce;
+  if (arrival.datagram.burst_start || !ack.has_echo) note_echo(ack, arrival, ce);
   ack.pending_bytes += payload_bytes + wire::kDataBytes;
   // Few ACKs at high rates: one per eighth of a millisecond's worth, within the configured bounds.
   ctx.rx_rate_bytes += payload_bytes;

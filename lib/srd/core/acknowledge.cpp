@@ -289,7 +289,7 @@ void Core::Impl::take_rtt(Index index, const Arrival& arrival, const AckInfo& in
       rtt = round - info.hold_ns;
     } else if (tally.newest_tx_ns[i] != 0 && arrived > tally.newest_tx_ns[i] + hold) {
       rtt = arrived - tally.newest_tx_ns[i] - hold;
-      slot.rtt.add(rtt, arrival.now_ns);
+      slot.rtt.add_rough(rtt);
     }
     const std::uint64_t base = slot_base_ns(ctx, i);
     slot.queue_delay_ns = rtt > base ? rtt - base : 0;

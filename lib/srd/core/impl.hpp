@@ -195,6 +195,7 @@ class Core::Impl {
                    std::span<const std::byte> payload, bool may_keep, bool& kept) noexcept;
   bool reject(Index index, std::uint32_t msg_id, std::uint16_t port, wire::NackCode code) noexcept;
   bool admit_psn(Index index, const Arrival& arrival) noexcept;
+  static void note_echo(AckDuty& ack, const Arrival& arrival, bool ce) noexcept;
   void took_psn(Index index, const Arrival& arrival, std::uint64_t payload_bytes,
                 bool wants_prompt_ack) noexcept;
   void advance_tombstones(Ctx& ctx) noexcept;

@@ -14,6 +14,12 @@ class RttEstimator {
 
   /// One sample in ns, taken at `now_ns`.
   void add(std::uint64_t rtt_ns, std::uint64_t now_ns) noexcept {
+    add_rough(rtt_ns);
+    add_base(rtt_ns, now_ns);
+  }
+
+  /// A sample that may be too short, too: good enough to smooth, not to lower the base.
+  void add_rough(std::uint64_t rtt_ns) noexcept {
     rtt_ns = std::max<std::uint64_t>(rtt_ns, 1);
     if (srtt_ns_ == 0) {
       srtt_ns_ = rtt_ns;
@@ -23,11 +29,11 @@ class RttEstimator {
       variation_ns_ = (3 * variation_ns_ + error) / 4;
       srtt_ns_ = (7 * srtt_ns_ + rtt_ns) / 8;
     }
-    add_base(rtt_ns, now_ns);
   }
 
   /// A sample that may contain some waiting: good enough to lower the base, not to smooth.
   void add_base(std::uint64_t rtt_ns, std::uint64_t now_ns) noexcept {
+    rtt_ns = std::max<std::uint64_t>(rtt_ns, 1);
     if (now_ns - period_start_ns_ > kBasePeriodNs) {
       previous_min_ns_ = current_min_ns_;
       current_min_ns_ = rtt_ns;
