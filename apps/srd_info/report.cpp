@@ -3,31 +3,15 @@
 #include "srd_info/report.hpp"
 
 #include <algorithm>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "srd/srd.h"
 
+#include "common/text.hpp"
 #include "common/version.hpp"
 
 namespace info {
-namespace {
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = text.find(separator);
-    const std::string_view part = text.substr(0, end);
-    if (!part.empty()) parts.emplace_back(part);
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
-  }
-  return parts;
-}
-
-}  // namespace
 
 bool any_usable(std::span<const srd_device_info> devices) noexcept {
   return std::any_of(devices.begin(), devices.end(),
@@ -48,14 +32,14 @@ std::string text_report(std::span<const srd_device_info> devices) {
     out += fmt::format("\n{}: {}\n", device.driver, device.description);
     std::string has;
     std::string lacks;
-    for (const std::string& word : split(device.capabilities, ' ')) {
+    for (const std::string& word : apps::split(device.capabilities, ' ')) {
       const bool missing = word.starts_with("no-");
       std::string& list = missing ? lacks : has;
       list += (list.empty() ? "" : ", ") + (missing ? word.substr(3) : word);
     }
     if (!has.empty()) out += fmt::format("  has:   {}\n", has);
     if (!lacks.empty()) out += fmt::format("  lacks: {}\n", lacks);
-    for (const std::string& line : split(device.advice, '\n')) {
+    for (const std::string& line : apps::split(device.advice, '\n')) {
       out += fmt::format("  advice: {}\n", line);
     }
   }
@@ -74,7 +58,7 @@ nlohmann::ordered_json json_report(std::span<const srd_device_info> devices) {
     entry["description"] = device.description;
     entry["capabilities"] = nlohmann::ordered_json::array();
     entry["missing"] = nlohmann::ordered_json::array();
-    for (const std::string& word : split(device.capabilities, ' ')) {
+    for (const std::string& word : apps::split(device.capabilities, ' ')) {
       if (word.starts_with("no-")) {
         entry["missing"].push_back(word.substr(3));
       } else {
@@ -84,7 +68,7 @@ nlohmann::ordered_json json_report(std::span<const srd_device_info> devices) {
     entry["limits"] = {{"datagram_bytes_max", device.datagram_bytes_max},
                        {"paths_max", device.paths_max},
                        {"rx_buffer_bytes", device.rx_buffer_bytes}};
-    entry["advice"] = split(device.advice, '\n');
+    entry["advice"] = apps::split(device.advice, '\n');
     out["devices"].push_back(std::move(entry));
   }
   return out;

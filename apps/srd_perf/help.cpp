@@ -55,7 +55,8 @@ Client:
       --verify              check every byte, and that each message comes exactly once
       --get-server-output   print the server's report as well
 Client, request and response:
-      --latency             measure latencies of requests and answers
+      --latency             measure latencies of requests and answers; not with -R, --bidir, -P,
+                            -b or -n
       --depth #             closed loop: # requests outstanding (default 1)
       --rate #[KMG]         open loop: # requests per second, sent on schedule whether answers
                             come or not; latency counts from the scheduled time

@@ -46,6 +46,8 @@ nlohmann::json encode_results(const SideResults& results) {
   out["spurious"] = results.spurious;
   out["rerolls"] = results.rerolls;
   out["counters"] = results.counters;
+  out["endpoint_counters"] = results.endpoint_counters;
+  out["advice"] = results.advice;
   out["verified_messages"] = results.verified_messages;
   out["cpu_user_s"] = results.cpu_user_s;
   out["cpu_system_s"] = results.cpu_system_s;
@@ -64,6 +66,8 @@ SideResults decode_results(const nlohmann::json& in) {
   results.spurious = in.value("spurious", results.spurious);
   results.rerolls = in.value("rerolls", results.rerolls);
   results.counters = in.value("counters", results.counters);
+  results.endpoint_counters = in.value("endpoint_counters", results.endpoint_counters);
+  results.advice = in.value("advice", results.advice);
   results.verified_messages = in.value("verified_messages", results.verified_messages);
   results.cpu_user_s = in.value("cpu_user_s", 0.0);
   results.cpu_system_s = in.value("cpu_system_s", 0.0);

@@ -271,6 +271,8 @@ Json side_of(const SideResults& side) {
   out["spurious"] = side.spurious;
   out["rerolls"] = side.rerolls;
   out["counters"] = side.counters;
+  out["endpoint_counters"] = side.endpoint_counters;
+  out["advice"] = side.advice;
   out["cpu_seconds"] = {{"user", side.cpu_user_s}, {"system", side.cpu_system_s}};
   out["paths"] = paths_of(side);
   if (side.latency) out["latency_us"] = latency_of(*side.latency);

@@ -256,6 +256,17 @@ void TextReporter::paths(const TestRecord& record) {
   }
 }
 
+// Whoever reads the client's report may be the only one who looks.
+void TextReporter::advice(const TestRecord& record) {
+  for (const bool of_client : {true, false}) {
+    const auto& side = of_client == record.info.is_client ? record.local : record.remote;
+    if (!side || side->advice.empty()) continue;
+    line("");
+    line(fmt::format("Advice for the {}'s host:", of_client ? "client" : "server"));
+    for (const std::string& text : side->advice) line(fmt::format("  {}", text));
+  }
+}
+
 void TextReporter::details(const TestRecord& record) {
   const auto percent = [](const std::optional<SideResults>& side, double part) {
     return side && side->wall_s > 0 ? 100 * part / side->wall_s : 0;
@@ -278,6 +289,7 @@ void TextReporter::finished(const TestRecord& record) {
     if (record.local->latency) latency(*record.local->latency);
     if (record.info.is_client || verbose_) paths(record);
     if (verbose_) details(record);
+    advice(record);
     const std::uint64_t verified =
         record.local->verified_messages + (record.remote ? record.remote->verified_messages : 0);
     if (record.info.parameters.verify) {

@@ -31,6 +31,7 @@ class TextReporter final : public Reporter {
                     bool local_sends);
   void latency(const LatencySummary& summary);
   void paths(const TestRecord& record);
+  void advice(const TestRecord& record);
   void paths_of(const SideResults& side, std::string_view whose);
   void details(const TestRecord& record);
 

@@ -76,9 +76,10 @@ struct SideResults {
   std::vector<StreamResult> streams;
   std::vector<PathResult> paths;
   std::uint64_t retransmitted = 0, spurious = 0, rerolls = 0;
-  /// All free-running counters of the endpoint (srd_stats), by name, since the test began. They are
-  /// those of this test alone while the endpoint runs no other.
-  std::map<std::string, std::uint64_t> counters;
+  /// Free-running counters since the test began, by name: those of the peer (srd_peer_info), and
+  /// those of the endpoint (srd_stats), which other tests of a server share.
+  std::map<std::string, std::uint64_t> counters, endpoint_counters;
+  std::vector<std::string> advice;          ///< what went wrong on this host and helps
   std::uint64_t verified_messages = 0;      ///< --verify
   double cpu_user_s = 0, cpu_system_s = 0;  ///< of the process, from start to end of the test
   double wall_s = 0;                        ///< between the two

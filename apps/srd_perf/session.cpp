@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "common/text.hpp"
+
 namespace perf {
 namespace {
 
@@ -320,7 +322,9 @@ SideResults Session::results() {
   }
   out.retransmitted = monitor_.retransmits();
   out.counters = monitor_.counters();
+  out.endpoint_counters = monitor_.endpoint_counters();
   out.spurious = out.counters.at("tx_spurious");
+  out.advice = apps::split(transport_.endpoint().advice(), '\n');
   for (const PathResult& path : out.paths) out.rerolls += path.rerolls;
   const CpuTimes cpu = !is_stopped() && cpu_ ? cpu_->elapsed() : cpu_times_;
   out.cpu_user_s = cpu.user_s;

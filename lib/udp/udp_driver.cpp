@@ -222,8 +222,9 @@ class UdpDriver final : public Driver {
     const std::uint32_t granted = probe_.grants.rcvbuf_bytes;
     const std::uint32_t wished = options_.rcvbuf_bytes;
     if (counted.rx_host_drops > 0 && granted < wished) {
-      out.push_back(format("%" PRIu64 " datagrams were dropped by this host because its socket "
-                           "receive buffers are limited to %" PRIu32 " bytes, %" PRIu32
+      out.push_back(format("datagrams were dropped by this host (%" PRIu64
+                           " so far): socket receive "
+                           "buffers are limited to %" PRIu32 " bytes, %" PRIu32
                            " are wished. Run: sysctl -w net.core.rmem_max=%" PRIu32,
                            counted.rx_host_drops, granted, wished, wished));
     }

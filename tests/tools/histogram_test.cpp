@@ -12,7 +12,7 @@
 namespace apps {
 namespace {
 
-TEST(HistogramTest, empty_says_zero) {
+TEST(HistogramTest, EmptySaysZero) {
   const Histogram histogram;
   EXPECT_EQ(histogram.count(), 0U);
   EXPECT_EQ(histogram.min_ns(), 0U);
@@ -21,7 +21,7 @@ TEST(HistogramTest, empty_says_zero) {
   EXPECT_EQ(histogram.mean_ns(), 0.0);
 }
 
-TEST(HistogramTest, small_values_are_exact) {
+TEST(HistogramTest, SmallValuesAreExact) {
   Histogram histogram;
   for (std::uint64_t value = 1; value <= 1000; ++value) histogram.record(value);
   EXPECT_EQ(histogram.percentile_ns(50), 500U);
@@ -32,7 +32,7 @@ TEST(HistogramTest, small_values_are_exact) {
   EXPECT_DOUBLE_EQ(histogram.mean_ns(), 500.5);
 }
 
-TEST(HistogramTest, percentiles_are_within_the_precision_over_nine_decades) {
+TEST(HistogramTest, PercentilesAreWithinThePrecisionOverNineDecades) {
   for (const unsigned bits : {7U, 10U}) {
     Histogram histogram(bits);
     std::mt19937_64 random(42);
@@ -55,7 +55,7 @@ TEST(HistogramTest, percentiles_are_within_the_precision_over_nine_decades) {
   }
 }
 
-TEST(HistogramTest, values_beyond_the_range_keep_their_maximum) {
+TEST(HistogramTest, ValuesBeyondTheRangeKeepTheirMaximum) {
   Histogram histogram;
   histogram.record(UINT64_MAX);
   histogram.record(5);
@@ -64,7 +64,7 @@ TEST(HistogramTest, values_beyond_the_range_keep_their_maximum) {
   EXPECT_EQ(histogram.percentile_ns(100), UINT64_MAX);
 }
 
-TEST(HistogramTest, reset_forgets) {
+TEST(HistogramTest, ResetForgets) {
   Histogram histogram;
   histogram.record(700);
   histogram.reset();

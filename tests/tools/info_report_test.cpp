@@ -25,7 +25,7 @@ srd_device_info device(const char* name, const char* capabilities, const char* a
   return out;
 }
 
-TEST(InfoReportTest, json_splits_capabilities_from_what_is_missing) {
+TEST(InfoReportTest, JsonSplitsCapabilitiesFromWhatIsMissing) {
   const std::array devices{device("udp:", "gso no-gro ecn", "one\ntwo")};
   const auto report = json_report(devices);
   const auto& entry = report.at("devices").at(0);
@@ -36,7 +36,7 @@ TEST(InfoReportTest, json_splits_capabilities_from_what_is_missing) {
   EXPECT_TRUE(entry.at("usable").get<bool>());
 }
 
-TEST(InfoReportTest, text_shows_limits_lacks_and_advice) {
+TEST(InfoReportTest, TextShowsLimitsLacksAndAdvice) {
   const std::array devices{device("udp:", "gso no-gro", "sysctl -w net.core.rmem_max=8388608")};
   const std::string text = text_report(devices);
   for (const char* expected :
@@ -45,7 +45,7 @@ TEST(InfoReportTest, text_shows_limits_lacks_and_advice) {
   }
 }
 
-TEST(InfoReportTest, an_unusable_device_is_no_success) {
+TEST(InfoReportTest, AnUnusableDeviceIsNoSuccess) {
   const std::array refused{device("", "", "load the module")};
   EXPECT_FALSE(any_usable(refused));
   EXPECT_NE(text_report(refused).find("no"), std::string::npos);

@@ -30,7 +30,7 @@ std::string refusal(const std::vector<const char*>& arguments) {
   return {};
 }
 
-TEST(OptionsTest, server_with_defaults) {
+TEST(OptionsTest, ServerWithDefaults) {
   const Options options = parse({"-s"});
   EXPECT_EQ(options.role, Role::server);
   EXPECT_EQ(options.port, kDefaultPort);
@@ -38,7 +38,7 @@ TEST(OptionsTest, server_with_defaults) {
   EXPECT_FALSE(options.one_off);
 }
 
-TEST(OptionsTest, client_with_defaults) {
+TEST(OptionsTest, ClientWithDefaults) {
   const Options options = parse({"-c", "10.0.0.2"});
   EXPECT_EQ(options.role, Role::client);
   EXPECT_EQ(options.host, "10.0.0.2");
@@ -47,7 +47,7 @@ TEST(OptionsTest, client_with_defaults) {
   EXPECT_EQ(options.parameters.direction, Direction::forward);
 }
 
-TEST(OptionsTest, everything_iperf3_users_type) {
+TEST(OptionsTest, EverythingIperf3UsersType) {
   const Options options =
       parse({"-c", "h",  "-p",        "6000",      "-t",        "2.5",         "-l", "64K",  "-P",
              "4",  "-R", "-i",        "0.5",       "-O",        "1",           "-b", "500M", "-w",
@@ -69,24 +69,24 @@ TEST(OptionsTest, everything_iperf3_users_type) {
   EXPECT_EQ(options.unit_format, UnitFormat::gbits);
 }
 
-TEST(OptionsTest, bytes_replace_time) {
+TEST(OptionsTest, BytesReplaceTime) {
   const Options options = parse({"-c", "h", "-n", "1G"});
   EXPECT_EQ(options.parameters.total_bytes, 1U << 30);
   EXPECT_EQ(options.parameters.duration_s, 0);
 }
 
-TEST(OptionsTest, time_zero_is_without_end) {
+TEST(OptionsTest, TimeZeroIsWithoutEnd) {
   const Options options = parse({"-c", "h", "-t", "0"});
   EXPECT_EQ(options.parameters.duration_s, 0);
   EXPECT_EQ(options.parameters.total_bytes, 0U);
 }
 
-TEST(OptionsTest, message_size_is_judged_by_the_endpoint_alone) {
+TEST(OptionsTest, MessageSizeIsJudgedByTheEndpointAlone) {
   EXPECT_EQ(parse({"-c", "h", "-l", "5G"}).parameters.message_bytes, 5ULL << 30);
   EXPECT_NE(refusal({"-c", "h", "-l", "0"}).find("is below 1 bytes"), std::string::npos);
 }
 
-TEST(OptionsTest, latency_is_closed_loop_by_depth_and_open_loop_by_rate) {
+TEST(OptionsTest, LatencyIsClosedLoopByDepthAndOpenLoopByRate) {
   const Options closed = parse({"-c", "h", "--latency", "--depth", "8"});
   EXPECT_EQ(closed.parameters.mode, Mode::latency_closed);
   EXPECT_EQ(closed.parameters.depth, 8U);
@@ -101,7 +101,7 @@ TEST(OptionsTest, latency_is_closed_loop_by_depth_and_open_loop_by_rate) {
   EXPECT_EQ(parse({"-c", "h", "--latency", "-l", "100"}).parameters.request_bytes, 100U);
 }
 
-TEST(OptionsTest, each_senseless_command_line_is_refused_with_the_option_in_the_text) {
+TEST(OptionsTest, EachSenselessCommandLineIsRefusedWithTheOptionInTheText) {
   const struct {
     std::vector<const char*> arguments;
     const char* named;

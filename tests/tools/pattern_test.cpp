@@ -15,11 +15,11 @@ std::vector<std::byte> make(std::uint64_t key, std::uint64_t number, std::size_t
   return out;
 }
 
-TEST(PatternTest, carries_its_number) {
+TEST(PatternTest, CarriesItsNumber) {
   EXPECT_EQ(read_number(make(7, 0x1234567890, 64)), 0x1234567890U);
 }
 
-TEST(PatternTest, is_accepted_in_pieces_of_any_cut) {
+TEST(PatternTest, IsAcceptedInPiecesOfAnyCut) {
   for (std::size_t bytes = 8; bytes < 40; ++bytes) {
     const auto message = make(7, 99, bytes);
     for (std::size_t cut = 0; cut <= bytes; ++cut) {
@@ -30,7 +30,7 @@ TEST(PatternTest, is_accepted_in_pieces_of_any_cut) {
   }
 }
 
-TEST(PatternTest, every_single_wrong_byte_is_found) {
+TEST(PatternTest, EverySingleWrongByteIsFound) {
   auto message = make(7, 99, 100);
   for (std::size_t at = 0; at < message.size(); ++at) {
     message[at] ^= std::byte{0x40};
@@ -41,7 +41,7 @@ TEST(PatternTest, every_single_wrong_byte_is_found) {
   }
 }
 
-TEST(PatternTest, differs_by_stream_and_number) {
+TEST(PatternTest, DiffersByStreamAndNumber) {
   const std::uint64_t key = pattern_key("cookie", 0);
   EXPECT_NE(key, pattern_key("cookie", 1));
   EXPECT_NE(key, pattern_key("cookid", 0));
@@ -51,7 +51,7 @@ TEST(PatternTest, differs_by_stream_and_number) {
   EXPECT_FALSE(wrong_stream.accept(make(key, 1, 64)));
 }
 
-TEST(SequenceSetTest, each_number_is_fresh_once_in_any_order) {
+TEST(SequenceSetTest, EachNumberIsFreshOnceInAnyOrder) {
   SequenceSet set;
   for (const std::uint64_t number : {5U, 0U, 1U, 200U, 4U}) {
     EXPECT_EQ(set.insert(number), SequenceSet::Insert::fresh);
@@ -61,7 +61,7 @@ TEST(SequenceSetTest, each_number_is_fresh_once_in_any_order) {
   EXPECT_EQ(set.complete_below(), 2U);
 }
 
-TEST(SequenceSetTest, remembers_numbers_whose_memory_is_gone) {
+TEST(SequenceSetTest, RemembersNumbersWhoseMemoryIsGone) {
   SequenceSet set;
   constexpr std::uint64_t kMany = 2'000'000;
   for (std::uint64_t number = 0; number < kMany; ++number) {
@@ -73,7 +73,7 @@ TEST(SequenceSetTest, remembers_numbers_whose_memory_is_gone) {
   }
 }
 
-TEST(SequenceSetTest, a_number_from_nowhere_takes_no_memory) {
+TEST(SequenceSetTest, ANumberFromNowhereTakesNoMemory) {
   SequenceSet set;
   EXPECT_EQ(set.insert(UINT64_MAX / 2), SequenceSet::Insert::implausible);
   EXPECT_EQ(set.count(), 0U);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """srd-perf when something goes wrong: exit codes, texts, and reports that stay whole."""
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -109,6 +110,29 @@ class Faults(tools.ToolTest):
         report = client.json()
         self.assertTrue(report["error"])
         self.assertGreater(report["end"]["sum_sent"]["bytes"], 0)
+
+    def test_drops_of_a_limited_buffer_come_with_the_command_that_helps(self):
+        # Without CAP_NET_ADMIN net.core.rmem_max is the limit, and a server that naps overruns it.
+        if shutil.which("setpriv") is None:
+            self.skipTest("setpriv (util-linux) is not installed")
+        server = self.server("--device", "udp:?rcvbuf_bytes=1073741824",
+                             before=("setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"))
+        clients = [self.client(server, "-t", "3", "-w", "64M", *options)
+                   for options in (["-J"], ["-P", "4"], ["-P", "4"], ["-P", "4"])]
+        for _ in range(5):
+            time.sleep(0.3)
+            server.signal(signal.SIGSTOP)
+            time.sleep(0.3)
+            server.signal(signal.SIGCONT)
+        for client in clients:
+            self.assertEqual(client.wait(tools.TIMEOUT_S), 0, client.describe())
+        remote = clients[0].json()["srd"]["remote"]
+        if remote["endpoint_counters"]["rx_host_drops"] == 0:
+            self.skipTest("this host dropped nothing")
+        self.assertEqual(len(remote["advice"]), 1)
+        self.assertIn("sysctl -w net.core.rmem_max=1073741824", remote["advice"][0])
+        self.assertIn("Advice for the server's host:\n  datagrams", clients[1].out)
+        self.assertEqual(server.err.count("sysctl -w net.core.rmem_max"), 1, server.err)
 
     def test_interrupted_idle_server(self):
         server = self.server("-J")

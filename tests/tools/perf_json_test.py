@@ -123,6 +123,11 @@ class Json(tools.ToolTest):
         for side in (own, own["remote"]):
             self.assertGreater(side["counters"]["tx_datagrams"], 0)
             self.assertGreater(side["counters"]["rx_datagrams"], 0)
+            self.assertGreaterEqual(side["endpoint_counters"]["tx_datagrams"],
+                                    side["counters"]["tx_datagrams"])
+            self.assertEqual(side["endpoint_counters"]["gso_fallbacks"], 0)
+            self.assertIsInstance(side["advice"], list)
+            self.assertEqual(side["retransmitted"], side["counters"]["tx_retransmits"])
         self.assertGreater(own["remote"]["counters"]["tx_acks"], 0)
         self.assertEqual(sum(path["rerolls"] for path in own["paths"]), own["rerolls"])
 

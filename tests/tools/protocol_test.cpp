@@ -12,7 +12,7 @@
 namespace perf {
 namespace {
 
-TEST(ProtocolTest, channels_carry_session_and_stream_and_never_meet_the_control_channel) {
+TEST(ProtocolTest, ChannelsCarrySessionAndStreamAndNeverMeetTheControlChannel) {
   for (unsigned tag = 1; tag < 256; ++tag) {
     for (unsigned stream = 0; stream < 256; ++stream) {
       const Channel channel{static_cast<std::uint8_t>(tag), static_cast<std::uint8_t>(stream)};
@@ -24,7 +24,7 @@ TEST(ProtocolTest, channels_carry_session_and_stream_and_never_meet_the_control_
   }
 }
 
-TEST(ProtocolTest, open_carries_all_parameters) {
+TEST(ProtocolTest, OpenCarriesAllParameters) {
   ControlMessage open;
   open.type = ControlType::open;
   open.parameters = {.mode = Mode::latency_open,
@@ -67,7 +67,7 @@ TEST(ProtocolTest, open_carries_all_parameters) {
   EXPECT_EQ(got.cookie, "c");
 }
 
-TEST(ProtocolTest, results_come_back_whole) {
+TEST(ProtocolTest, ResultsComeBackWhole) {
   ControlMessage message;
   message.type = ControlType::results;
   message.tag = 9;
@@ -82,6 +82,9 @@ TEST(ProtocolTest, results_come_back_whole) {
   message.results.paths.push_back(path);
   message.results.bins = BinLog{1, 77, {1, 0, 3}};
   message.results.error = "no";
+  message.results.counters["tx_datagrams"] = 5;
+  message.results.endpoint_counters["rx_host_drops"] = 6;
+  message.results.advice = {"one", "two"};
   message.server_output = "text\nwith \"quotes\" and \xff\n";
   const auto decoded = decode_control(encode_control(message));
   ASSERT_TRUE(decoded.has_value());
@@ -94,10 +97,13 @@ TEST(ProtocolTest, results_come_back_whole) {
   ASSERT_TRUE(decoded->results.bins.has_value());
   EXPECT_EQ(decoded->results.bins->bytes, (std::vector<std::uint64_t>{1, 0, 3}));
   EXPECT_EQ(decoded->results.error, "no");
+  EXPECT_EQ(decoded->results.counters.at("tx_datagrams"), 5U);
+  EXPECT_EQ(decoded->results.endpoint_counters.at("rx_host_drops"), 6U);
+  EXPECT_EQ(decoded->results.advice, (std::vector<std::string>{"one", "two"}));
   EXPECT_NE(decoded->server_output.find("\"quotes\""), std::string::npos);
 }
 
-TEST(ProtocolTest, what_is_no_control_message_is_ignored) {
+TEST(ProtocolTest, WhatIsNoControlMessageIsIgnored) {
   for (const char* text :
        {"", "x", "{}", "[]", "1", "null", R"({"type":1})", R"({"type":"unheard-of"})",
         R"({"type":"open","version":1})", R"({"type":"open","version":1,"parameters":[]})",
@@ -106,7 +112,7 @@ TEST(ProtocolTest, what_is_no_control_message_is_ignored) {
   }
 }
 
-TEST(ProtocolTest, an_open_of_another_version_tells_its_version) {
+TEST(ProtocolTest, AnOpenOfAnotherVersionTellsItsVersion) {
   const auto decoded =
       decode_control(R"({"type":"open","version":99,"cookie":"c","parameters":"other"})");
   ASSERT_TRUE(decoded.has_value());
@@ -114,7 +120,7 @@ TEST(ProtocolTest, an_open_of_another_version_tells_its_version) {
   EXPECT_EQ(decoded->cookie, "c");
 }
 
-TEST(ProtocolTest, send_tokens_keep_their_parts) {
+TEST(ProtocolTest, SendTokensKeepTheirParts) {
   const SendToken token{.session = 0x7fffffff, .control = true, .stream = 255, .slot = 0xffffff};
   const SendToken decoded = SendToken::decode(token.encode());
   EXPECT_EQ(decoded.session, token.session);

@@ -44,10 +44,10 @@ class ToolTest(unittest.TestCase):
         self.addCleanup(process.close)
         return process
 
-    def server(self, *options):
-        """A listening srd-perf server; its port is server.port."""
+    def server(self, *options, before=()):
+        """A listening srd-perf server; its port is server.port. `before`: command that starts it."""
         port = free_port()
-        process = self.start(PERF, "-s", "-p", port, *options)
+        process = self.start(*before, PERF, "-s", "-p", port, *options)
         process.port = port
         wait_until(lambda: listens(port) or not process.is_running(), "the server listens")
         self.assertTrue(process.is_running(), process.describe())
