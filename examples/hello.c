@@ -11,8 +11,8 @@ int main(void) {
       srd_endpoint_address(bob, &address) || srd_peer_resolve(alice, &address, &peer) ||
       srd_send(alice, peer, &(srd_iov){"hello", 5}, 1, NULL))
     return fprintf(stderr, "%s\n", srd_last_error()), 1;
-  while (done.op != SRD_OP_RECEIVE && srd_poller_wait(poller, &done, 1, UINT64_MAX) >= 0) continue;
+  while (done.op != SRD_OP_RECEIVE) if (srd_poller_wait(poller, &done, 1, UINT64_MAX) < 0) return 1;
   printf("bob got: %.*s\n", (int)done.bytes, (const char *)done.data);
-  srd_endpoint_destroy(alice), srd_endpoint_destroy(bob);
+  srd_buffer_release(bob, done.buffer), srd_endpoint_destroy(alice), srd_endpoint_destroy(bob);
   return srd_poller_destroy(poller) || srd_context_close(context);
 }

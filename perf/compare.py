@@ -55,7 +55,7 @@ def find_build(arguments):
     build = next((folder for folder in choices if (folder / "CMakeCache.txt").is_file()), None)
     if build is None:
         raise Failure(f"{' and '.join(map(str, choices))}: no build folder. "
-                      "Make one: cmake -B build && cmake --build build -j")
+                      "Make one: cmake -B build && cmake --build build -j$(nproc)")
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8").splitlines()
     values = dict(line.split("=", 1) for line in cache if "=" in line and not line.startswith(("#", "//")))
     kind, sanitize = values.get("CMAKE_BUILD_TYPE:STRING"), values.get("SRD_SANITIZE:STRING")
