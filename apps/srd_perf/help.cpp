@@ -27,7 +27,8 @@ Server or client:
   -B, --bind HOST           local address
   -4, --version4            only IPv4
   -6, --version6            only IPv6
-      --device STRING       OpenSRD device (default "udp:"; srd-info lists them)
+      --device STRING       OpenSRD device (default "udp:"; srd-info lists them),
+                            without an address: -B and -p give it
       --paths #             network paths per peer (default: the device's, 32)
       --busy-poll           never sleep: lowest latency, one core at 100 %
       --bins-ms #           log received bytes in bins of # ms (into the JSON report)
@@ -42,13 +43,13 @@ Server:
 Client:
   -c, --client HOST         run as client of the server at HOST
   -t, --time #              seconds to send (default 10; 0: until Ctrl-C)
-  -n, --bytes #[KMG]        bytes to send, instead of -t
-  -l, --length #[KMG]       bytes of one message (default 1M)
+  -n, --bytes #[KMGT]       bytes to send, instead of -t
+  -l, --length #[KMGT]      bytes of one message (default 1M)
   -P, --parallel #          streams, all in the same flow (default 1)
   -R, --reverse             the server sends
       --bidir               both send
-  -b, --bitrate #[KMG]      bits per second of each stream (default 0: unlimited)
-  -w, --window #[KMG]       bytes outstanding of each stream (default 8M)
+  -b, --bitrate #[KMGT]     bits per second of each stream (default 0: unlimited)
+  -w, --window #[KMGT]      bytes outstanding of each stream (default 8M)
   -O, --omit #              leave out the first # seconds
       --cport #             local UDP port (default: any)
       --connect-timeout #   ms to wait for the server's first answer (default 3000)
@@ -58,15 +59,15 @@ Client, request and response:
       --latency             measure latencies of requests and answers; not with -R, --bidir, -P,
                             -b or -n
       --depth #             closed loop: # requests outstanding (default 1)
-      --rate #[KMG]         open loop: # requests per second, sent on schedule whether answers
+      --rate #[KMGT]        open loop: # requests per second, sent on schedule whether answers
                             come or not; latency counts from the scheduled time
-      --size #[KMG]         bytes of a request (default 64)
-      --response-size #[KMG] bytes of an answer (default 64)
+      --size #[KMGT]        bytes of a request (default 64)
+      --response-size #[KMGT] bytes of an answer (default 64)
 Other:
   -h, --help                this text
   -v, --version             the version
 
-[KMG]: suffix for kilo, mega, giga: powers of 1024 for bytes, of 1000 for rates.
+[KMGT]: suffix for kilo, mega, giga, tera: powers of 1024 for bytes, of 1000 for rates.
 Exit codes: 0 success, 1 network or peer failure, 2 usage.
 After Ctrl-C the report so far is printed, and the exit code is 0.
 

@@ -11,7 +11,7 @@
 // (PollerConfig::shared).
 //
 // Life times: io_context > Poller > Service > AsyncEndpoint > Message. A Service keeps run() from
-// returning until close(): acknowledgments and retransmissions go on without pending operations.
+// returning until close(): acknowledgements and retransmissions go on without pending operations.
 #pragma once
 
 #include <algorithm>
@@ -576,7 +576,8 @@ class AsyncEndpoint {
 
   /// Sends one message of all of `buffers`, at most 8 of them. Signature: void(error_code,
   /// std::size_t bytes). Completes when the peer's endpoint has accepted it; a full queue is waited
-  /// for. Errors: message_size, host_unreachable and others of srd::Errc; operation_aborted.
+  /// for, options.unsignaled is ignored. Errors: invalid_argument (more buffers); message_size,
+  /// host_unreachable and others of srd::Errc; operation_aborted.
   template <class ConstBufferSequence,
             BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code, std::size_t)) Token>
   auto async_send(Peer peer, const ConstBufferSequence& buffers, const SendOptions& options,

@@ -26,14 +26,14 @@ enum class Errc : int {
   no_route = EHOSTUNREACH,              ///< no route to the address
   too_many_files = EMFILE,              ///< the process may open no more descriptors (ulimit -n)
   canceled = ECANCELED,                 ///< srd_peer_forget() was called: delivery unknown
-  timed_out = ETIMEDOUT,                ///< the peer never answered a HELLO
+  timed_out = ETIMEDOUT,                ///< no answer to the first packets
   peer_unreachable = 10001,             ///< an established peer stopped answering (dead timer)
   peer_restarted = 10002,               ///< proven restart of the peer: delivery unknown
   peer_closed = 10003,                  ///< the peer closed its endpoint: delivery unknown
-  context_lost = 10004,  ///< the peer lost its context without a restart: delivery unknown
+  context_lost = 10004,  ///< the peer lost what it knew of us, without a restart: delivery unknown
   no_such_port = 10005,  ///< reserved: the peer has nothing on that channel; no peer says so yet
   version_mismatch = 10006,  ///< no protocol version in common
-  peer_refused = 10007,      ///< the peer has no room for another context
+  peer_refused = 10007,      ///< the peer has no room for another peer
   internal = 10099,          ///< a bug in OpenSRD; please report it
 };
 
@@ -79,13 +79,13 @@ constexpr const char* to_string(Errc code) noexcept {
     case Errc::peer_closed:
       return "the peer closed its endpoint";
     case Errc::context_lost:
-      return "the peer lost its context";
+      return "the peer lost what it knew of us";
     case Errc::no_such_port:
       return "the peer has nothing on that channel";
     case Errc::version_mismatch:
       return "no protocol version in common";
     case Errc::peer_refused:
-      return "the peer has no room for another context";
+      return "the peer has no room for another peer";
     case Errc::internal:
       return "internal error: please report it";
   }

@@ -37,7 +37,7 @@ extern "C" {
 #define SRD_NOEXCEPT
 #endif
 
-typedef struct srd_context srd_context;   /* device, memory limits, configuration */
+typedef struct srd_context srd_context;   /* an opened device */
 typedef struct srd_poller srd_poller;     /* one thread's progress engine */
 typedef struct srd_endpoint srd_endpoint; /* one local address that talks to many peers */
 typedef uint32_t srd_peer;                /* a remote endpoint, index within one endpoint */
@@ -118,7 +118,7 @@ typedef struct srd_endpoint_config {
   uint32_t max_peers;          /* remote endpoints at once; default 1024 */
   uint32_t max_sends;          /* messages queued or in flight at once; default 8192 */
   uint32_t peer_timeout_ms;    /* silence with data outstanding until the peer is lost; 2000 */
-  uint32_t connect_timeout_ms; /* no answer to any HELLO; default 3000 */
+  uint32_t connect_timeout_ms; /* no answer to the first packets; default 3000 */
 } srd_endpoint_config;
 
 #define SRD_ENDPOINT_CONFIG_INIT \
@@ -209,6 +209,8 @@ typedef struct srd_stats {
   uint64_t gso_fallbacks, rx_starved, rx_truncated; /* from the driver */
 } srd_stats;
 
+enum { SRD_PEER_IDLE = 0, SRD_PEER_CONNECTING = 1, SRD_PEER_UP = 2, SRD_PEER_LOST = 3 };
+
 enum { SRD_PATH_UNTRIED = 0, SRD_PATH_GOOD = 1, SRD_PATH_SUSPECT = 2, SRD_PATH_CLOSED = 3 };
 
 /* One path of a peer. Grows at its end; srd_peer_paths() is told its size. Counters are
@@ -235,7 +237,7 @@ typedef struct srd_path_info {
 typedef struct srd_peer_info {
   size_t struct_bytes;
   srd_address address;
-  uint32_t state;               /* 0 idle, 1 connecting, 2 up, 3 lost */
+  uint32_t state;               /* SRD_PEER_* */
   uint32_t paths;               /* slots that srd_peer_paths() tells of */
   uint32_t datagram_bytes;      /* negotiated; 0 before the handshake */
   uint32_t in_flight_datagrams; /* sent, neither acknowledged nor lost */
@@ -277,19 +279,21 @@ SRD_API int srd_poller_poll(srd_poller* poller, srd_completion* out, size_t capa
 SRD_API int srd_poller_flush(srd_poller* poller) SRD_NOEXCEPT;
 /* Polls, and sleeps until there is a completion, a wake, or `timeout_ns` passed (UINT64_MAX: for
  * ever). Returns the number of completions, 0 on timeout or wake. -ENOTSUP: the device cannot
- * sleep. -EINTR is never returned: a signal ends the wait with 0. [P] */
+ * sleep. -EINVAL: capacity is 0. -EINTR is never returned: a signal ends the wait with 0. [P] */
 SRD_API int srd_poller_wait(srd_poller* poller, srd_completion* out, size_t capacity,
                             uint64_t timeout_ns) SRD_NOEXCEPT;
 /* For foreign event loops: 0 = may sleep until srd_poller_fd() is readable; 1 = work pending, call
- * srd_poller_poll() first. [P] */
+ * srd_poller_poll() first. -ENOTSUP: the device cannot sleep. [P] */
 SRD_API int srd_poller_arm(srd_poller* poller) SRD_NOEXCEPT;
 /* One pollable descriptor for arrivals, timers and wakes; owned by the poller. -ENOTSUP. [A] */
 SRD_API int srd_poller_fd(const srd_poller* poller) SRD_NOEXCEPT;
-/* Ends a current or the next srd_poller_wait(), makes the fd readable. Async-signal-safe. [A] */
+/* Ends a current or the next srd_poller_wait(), makes the fd readable. Async-signal-safe.
+ * -ENOTSUP: the device cannot sleep. [A] */
 SRD_API int srd_poller_wake(srd_poller* poller) SRD_NOEXCEPT;
 
 /* Opens sockets (or queues) and takes all memory this endpoint will ever use. config may be NULL.
- * -EADDRINUSE, -EADDRNOTAVAIL, -ENOMEM, -EMFILE. [P] */
+ * -EINVAL, -EADDRINUSE, -EADDRNOTAVAIL, -EPERM (a port below 1024), -ENOTSUP,
+ * -ENOMEM, -EMFILE. [P] */
 SRD_API int srd_endpoint_create(srd_poller* poller, const srd_endpoint_config* config,
                                 srd_endpoint** out) SRD_NOEXCEPT;
 /* Tells peers (CLOSE), drops what is queued without completions, takes back loaned messages. Wait
@@ -309,8 +313,8 @@ SRD_API int srd_endpoint_advice(const srd_endpoint* endpoint, char* out,
                                 size_t capacity) SRD_NOEXCEPT;
 
 /* A handle for a remote endpoint; sends nothing. The same address gives the same handle. A peer
- * that talks to us first has a handle, too: the one in its completions. -EHOSTUNREACH, -ENOMEM. [P]
- */
+ * that talks to us first has a handle, too: the one in its completions. -EHOSTUNREACH, -ENOMEM,
+ * -EINVAL (port 0, a wildcard address, an unknown family). [P] */
 SRD_API int srd_peer_resolve(srd_endpoint* endpoint, const srd_address* address,
                              srd_peer* out) SRD_NOEXCEPT;
 /* Drops the peer; what is outstanding to it completes with -ECANCELED. Its handle may be reused.
@@ -328,9 +332,10 @@ SRD_API int srd_peer_paths(const srd_endpoint* endpoint, srd_peer peer, srd_path
 
 /* Queues one message of up to iov_max pieces. The payload belongs to the library until the
  * completion, unless SRD_SEND_COPY. options may be NULL. 0 bytes are a valid message. -EAGAIN: the
- * queue is full and nothing was queued; poll, then retry. -EMSGSIZE: over max_message_bytes (or
- * copy_bytes_max). -ENOENT: no such peer. -EINVAL: iov or options. Goes out with the next poll or
- * flush. O(1) + O(bytes) with SRD_SEND_COPY. [P] */
+ * queue is full and nothing was queued; poll, then retry. -EMSGSIZE: over max_message_bytes here
+ * or, if it is known already, at the peer (else the completion says so), or over copy_bytes_max.
+ * -ENOENT: no such peer. -EINVAL: iov or options. Goes out with the next poll or flush. O(1) +
+ * O(bytes) with SRD_SEND_COPY. [P] */
 SRD_API int srd_send(srd_endpoint* endpoint, srd_peer peer, const srd_iov* iov, size_t iov_count,
                      const srd_send_options* options) SRD_NOEXCEPT;
 
@@ -379,9 +384,9 @@ enum { SRD_LOG_ERROR = 0, SRD_LOG_WARNING = 1, SRD_LOG_INFO = 2, SRD_LOG_DEBUG =
 
 /* Where the library's few messages go; default: warnings and worse to standard error. `sink` NULL:
  * nowhere. Environment SRD_LOG=error|warning|info|debug sets the level at start. When this returns,
- * the sink before is not in use any more. Messages in excess of 10/s are left out and counted. A
- * sink is called by the thread that noticed something, inside a call that it made; it may call this
- * function and others that read [A]. [A] */
+ * the sink before is not in use any more. Of each level messages in excess of 10/s, after a
+ * burst of 50, are left out and counted. A sink is called by the thread that noticed something,
+ * inside a call that it made; it may call this function and others that read [A]. [A] */
 SRD_API void srd_log_set(int level, void (*sink)(void* user, int level, const char* text),
                          void* user) SRD_NOEXCEPT;
 /* Of the library at run time: 0x00MMmmpp, major, minor, patch. [A] */

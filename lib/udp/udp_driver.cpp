@@ -105,7 +105,7 @@ void advise_buffer(std::vector<std::string>& out, const char* what, const char* 
   const std::uint32_t needed = std::min(wished, kAdvisedBufferBytes);
   if (granted >= needed) return;
   out.push_back(format("socket %s buffers are limited to %" PRIu32 " bytes, %" PRIu32
-                       " are wished; bursts may be %s. Run: sysctl -w %s=%" PRIu32,
+                       " are wished; bursts may be %s. Run as root: sysctl -w %s=%" PRIu32,
                        what, granted, wished,
                        what[0] == 'r' ? "dropped while the program is not scheduled"
                                       : "refused, waiting for neighbours to resolve",
@@ -225,7 +225,7 @@ class UdpDriver final : public Driver {
       out.push_back(format("datagrams were dropped by this host (%" PRIu64
                            " so far): socket receive "
                            "buffers are limited to %" PRIu32 " bytes, %" PRIu32
-                           " are wished. Run: sysctl -w net.core.rmem_max=%" PRIu32,
+                           " are wished. Run as root: sysctl -w net.core.rmem_max=%" PRIu32,
                            counted.rx_host_drops, granted, wished, wished));
     }
     if (counted.gso_fallbacks > 0) {

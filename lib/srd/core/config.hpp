@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration of one protocol core: every limit and every timing constant in one place. All
-// memory is taken at creation from Limits; docs/PROTOCOL.md 10 is the table for people.
+// Configuration of one protocol core: the sizes of its tables, and the times that an endpoint or a
+// kind of driver changes. Constants of one mechanism stand at the head of its file, those of a
+// driver with the driver. All memory is taken at creation from Limits; docs/PROTOCOL.md 10 is the
+// table for people, with every constant that peers or operators can observe.
 #pragma once
 
 #include <cstdint>
