@@ -27,7 +27,7 @@ enum class Errc : int {
   too_many_files = EMFILE,              ///< the process may open no more descriptors (ulimit -n)
   canceled = ECANCELED,                 ///< srd_peer_forget() was called: delivery unknown
   timed_out = ETIMEDOUT,                ///< no answer to the first packets
-  peer_unreachable = 10001,             ///< an established peer stopped answering (dead timer)
+  peer_unreachable = 10001,             ///< an established peer stopped answering
   peer_restarted = 10002,               ///< proven restart of the peer: delivery unknown
   peer_closed = 10003,                  ///< the peer closed its endpoint: delivery unknown
   context_lost = 10004,  ///< the peer lost what it knew of us, without a restart: delivery unknown
