@@ -297,7 +297,8 @@ SRD_API int srd_poller_wake(srd_poller* poller) SRD_NOEXCEPT;
 SRD_API int srd_endpoint_create(srd_poller* poller, const srd_endpoint_config* config,
                                 srd_endpoint** out) SRD_NOEXCEPT;
 /* Tells peers (CLOSE), drops what is queued without completions, takes back loaned messages. Wait
- * for the completions first if they matter. [P] */
+ * for the completions first if they matter. No other call on the endpoint may run meanwhile, on a
+ * shared poller neither. [P] */
 SRD_API void srd_endpoint_destroy(srd_endpoint* endpoint) SRD_NOEXCEPT;
 /* The bound address with its real port. -EINVAL. [A] */
 SRD_API int srd_endpoint_address(const srd_endpoint* endpoint, srd_address* out) SRD_NOEXCEPT;

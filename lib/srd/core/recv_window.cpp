@@ -101,7 +101,6 @@ std::uint32_t RecvWindow::first_word_to_tell() const noexcept {
 void RecvWindow::fill_ack(wire::AckHeader& header,
                           std::array<std::uint64_t, wire::kAckWordsMax>& received,
                           std::array<std::uint64_t, wire::kAckWordsMax>& ce) noexcept {
-  // Nothing above the cumulative ack and no CE to tell: the header says it all.
   const std::uint32_t start = first_word_to_tell();
   std::uint32_t words = 0;
   bool any_ce = false;
@@ -126,6 +125,7 @@ void RecvWindow::fill_ack(wire::AckHeader& header,
   while (low_dirty_ != top_word_ && untold_[low_dirty_ % kWords] == 0) {
     low_dirty_ = (low_dirty_ + 1) & kWordMask;
   }
+  // Nothing above the cumulative ack and no CE to tell: the header says it all.
   if (!has_hole() && !any_ce) words = 0;
   if (news_ == 0) ce_news_ = false;
   header.bitmap_base = static_cast<std::int16_t>(seq_diff(start << 6U, base_));
