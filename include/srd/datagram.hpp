@@ -27,6 +27,9 @@ inline constexpr Instant kNever{UINT64_MAX};
 enum class DestId : std::uint32_t {};
 inline constexpr DestId kNoDest{UINT32_MAX};
 
+/// Entropy of the path that leaves by the endpoint's own service port.
+inline constexpr std::uint32_t kServiceEntropy = UINT32_MAX;
+
 /// One way to one remote: destination plus entropy (UDP source port, IPv6 flow label, queue pair).
 /// Opaque; made by PacketIo::open_path and open_return_path.
 enum class PathId : std::uint32_t {};

@@ -55,7 +55,8 @@ enum class Arm : std::uint8_t { armed, work_pending, unsupported };
 class PathControl {
  public:
   virtual ~PathControl() = default;
-  /// A path to `dest`; different `entropy` gives different paths as far as the device can.
+  /// A path to `dest`; different `entropy` gives different paths as far as the device can, and
+  /// kServiceEntropy the one that leaves by the endpoint's own port, where a device has ports.
   /// Errors: no_memory (sockets or table exhausted; the table limit is Capabilities-documented).
   virtual Result<PathId> open_path(DestId dest, std::uint32_t entropy) noexcept = 0;
   /// The reversed way of a datagram that proved genuine (PROTOCOL.md 7): answers leave from the

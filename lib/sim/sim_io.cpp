@@ -77,6 +77,7 @@ Result<PathId> SimIo::add_path(DestId dest, const Address& remote,
 Result<PathId> SimIo::open_path(DestId dest, std::uint32_t entropy) noexcept {
   const auto index = static_cast<std::uint32_t>(dest);
   if (index >= dests_.size() || dests_[index].references == 0) return Errc::not_found;
+  if (entropy == kServiceEntropy) return add_path(dest, dests_[index].address, local_.port);
   std::uint64_t state = entropy;
   const std::uint64_t port = kFirstEphemeralPort + split_mix(state) % config_.ports;
   return add_path(dest, dests_[index].address, static_cast<std::uint16_t>(port));

@@ -153,6 +153,7 @@ void PathPool::close_socket(unsigned index) noexcept {
 // to this destination, ports beyond it (a re-roll must not fail because all of the pool is in use),
 // and only then a port that is still draining.
 Result<unsigned> PathPool::choose_socket(const Dest& dest, std::uint32_t entropy) noexcept {
+  if (entropy == kServiceEntropy) return kServiceSocket;
   const unsigned base = std::clamp(config_.paths + config_.paths / 2U, 1U, kPoolSocketsMax);
   std::uint64_t state = config_.seed ^ entropy;
   const std::uint64_t start = split_mix(state);
@@ -227,7 +228,7 @@ Result<PathId> PathPool::open_path(Instant now, DestId id, std::uint32_t entropy
   if (!socket) return socket.errc();
   const auto path = take_path(*socket, dest->address);
   if (!path) {
-    if (sockets_[*socket].users == 0) close_socket(*socket);
+    if (*socket != kServiceSocket && sockets_[*socket].users == 0) close_socket(*socket);
     return path.errc();
   }
   Path& entry = *open_entry(*path);

@@ -179,6 +179,7 @@ void Receiver::sweep() noexcept {
     const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
     if ((what & EPOLLERR) != 0) errors_.drain(socket);
     if ((what & EPOLLIN) != 0) mark_ready(socket);
+    if ((what & EPOLLIN) != 0) last_read_empty_ = false;  // and there may be more than one
   }
   others_busy_ = std::any_of(ready_.begin(), ready_.begin() + ready_count_,
                              [this](std::uint8_t socket) { return socket != hot_; });
@@ -272,6 +273,7 @@ Receiver::ReadResult Receiver::read(unsigned socket, std::size_t wanted) noexcep
   }
   if (n < read_size_ / 4) read_size_ = std::max(read_size_ / 2, kReadMin);
   sockets_[socket].empty_at_ns = last_now_.ns;
+  fill_ = 0;
   return ReadResult::dry;
 }
 

@@ -179,5 +179,23 @@ TEST_F(SimOpenTest, NobodyThereIsToldInTime) {
   EXPECT_LT(message(number).completed_at, 4 * kSecond);
 }
 
+// A firewall lets pass what leaves or enters by the service port only: there is one path, which
+// must be found and kept.
+TEST_F(SimOpenTest, OnePortFirewallLeavesOnePath) {
+  build();
+  const std::uint16_t port = world().host(a).address().port;
+  world().drop_next(
+      {.from = a, .where = [port](const PacketView& packet) { return packet.source.port != port; }},
+      UINT64_MAX);
+  const MessageNumber first = send(a, b, 100'000);
+  const MessageNumber back = world().send(b, SendSpec{.to = a, .bytes = 5000});
+  world().run_for(3 * kSecond);
+  start_flow(a, b, 20'000);
+  world().run_for(100 * kMs);
+  settle();
+  EXPECT_EQ(message(first).status, Errc::ok);
+  EXPECT_EQ(message(back).status, Errc::ok);
+}
+
 }  // namespace
 }  // namespace srd::sim

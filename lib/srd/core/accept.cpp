@@ -67,7 +67,6 @@ void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t pay
   const bool first_ce = ce && ctx.ce_total == 0;
   ctx.rx.accept(arrival.header.psn, ce);
   ctx.rx_total_bytes += payload_bytes;
-  ctx.last_data_ns = arrival.now_ns;
   if (ce) {
     ++ctx.ce_total;
     counters_.rx_ce.add();
@@ -111,7 +110,6 @@ void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t pay
   }
   if (ctx.rx.has_hole() || ctx.partials > 0) {
     ctx.silence.arm(arrival.now_ns, config_.timing.receiver_silence);
-    ctx.silence_probes = 0;
   } else {
     ctx.silence.cancel();
   }

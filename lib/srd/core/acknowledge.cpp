@@ -461,7 +461,7 @@ void Core::Impl::message_rejected(Index index, Index at, const wire::NackHeader&
     ctx.active.remove(tx_messages_, at);
   }
   if (ctx.current == at) abandon_current(ctx);
-  if (message.unacked > 0) void_outstanding(index, at);
+  if (message.unacked > 0 && message.bundle == kNone) void_outstanding(index, at);
   message.unacked = 0;
   message.status = Errc::ok;
   if (nack.code == wire::NackCode::too_long) message.status = Errc::message_too_long;

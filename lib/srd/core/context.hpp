@@ -90,6 +90,7 @@ struct Context {
   bool has_cookie = false;
   std::array<std::uint8_t, 24> cookie{};
   std::uint32_t hello_tries = 0;
+  std::uint32_t service_slot = kSlotsMax;  ///< initiator: the one that leaves by our own port
   std::uint64_t hello_due_ns = UINT64_MAX, give_up_ns = UINT64_MAX;
   std::uint32_t prev_ctx = 0;  ///< HELLO: peer's id of the context in doubt
   wire::PrevState prev_state = wire::PrevState::none;
@@ -102,7 +103,6 @@ struct Context {
   bool doubted = false;           ///< a HELLO with prev_ctx, or a new incarnation, is being weighed
   bool doubt_silent = false;      ///< no answer within the RTO
   bool successor_proven = false;  ///< the other incarnation answered
-  wire::PrevState successor_says = wire::PrevState::none;
   Index successor = kNone;
   std::uint8_t doubt_slot = 0;       ///< slot whose packet was answered by RESET
   std::uint64_t doubt_again_ns = 0;  ///< no new doubt before: hints are cheap to forge
@@ -203,11 +203,9 @@ struct Context {
   std::uint32_t rejection_count = 0, rejections_to_send = 0;
   std::uint32_t nack_slot = kSlotsMax;  ///< by which they were asked for again
   std::uint16_t rej_total = 0;
-  std::uint64_t last_data_ns = 0;
   std::uint64_t active_epoch = 0;
   std::uint64_t rx_rate_since_ns = 0, rx_rate_bytes = 0, ack_bytes_threshold = 0;
   LateTimer silence;
-  std::uint32_t silence_probes = 0;
 
   // probing and control
   std::uint32_t next_probe_id = 1;       ///< never 0; starts at random

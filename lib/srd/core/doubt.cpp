@@ -82,6 +82,7 @@ void Core::Impl::doubt(Index index, Index successor, std::uint64_t now_ns) noexc
     if (slot == kSlotsMax || (asked >> slot & 1U) != 0) break;
     asked |= std::uint64_t{1} << slot;
     probe_slot(ctx, slot);
+    expect_answer(ctx, now_ns);
   }
   mark_ready(index);
   rearm(index);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kCookieEpochNs = 30'000'000'000;
 constexpr std::uint32_t kPayloadReserve = 16;   // room for TLVs beside a full payload
+constexpr std::uint32_t kServicePortTry = 3;    // after so many unanswered HELLOs
 constexpr std::uint32_t kDatagramFloor = 1232;  // IPv6's minimum MTU
 constexpr std::uint64_t kInitialWindowBytes = 64U << 10;
 
@@ -90,6 +91,9 @@ std::size_t Core::Impl::write_hello(Ctx& ctx, std::uint64_t now_ns, TxDatagram& 
     hello.echo_time = ctx.hello_echo_time;
     hello.hold_time = wire::to_wire_time(now_ns) - wire::to_wire_time(ctx.hello_arrived_ns);
   }
+  const std::uint32_t slot = answer ? ctx.ack_slot : ctx.hello_tries % ctx.paths.size();
+  if (!answer && ctx.hello_tries == kServicePortTry) use_service_port(ctx, slot);
+  if (!answer && ctx.paths[slot].path == kNoPath && !open_slot(ctx, slot, now_ns, 1)) return 0;
   // A HELLO does not fit the inline header; it is sent as a copied payload.
   const std::span<std::byte> packet = scratch(wire::kHelloPaddedBytes);
   if (packet.empty()) return 0;
@@ -97,7 +101,6 @@ std::size_t Core::Impl::write_hello(Ctx& ctx, std::uint64_t now_ns, TxDatagram& 
   common.type = answer ? wire::PacketType::hello_ack : wire::PacketType::hello;
   common.dst_ctx = answer ? ctx.remote_id : 0;
   common.tx_time = wire::to_wire_time(now_ns);
-  const std::uint32_t slot = answer ? ctx.ack_slot : ctx.hello_tries % ctx.paths.size();
   common.slot = static_cast<std::uint8_t>(slot);
   if (ctx.has_cookie && !answer) common.flags |= wire::kFlagExtension;
   wire::encode(packet, common);
@@ -108,13 +111,21 @@ std::size_t Core::Impl::write_hello(Ctx& ctx, std::uint64_t now_ns, TxDatagram& 
     wire::encode_extensions(packet.subspan(wire::kHelloBytes), extensions);
   }
   wire::seal(packet, {}, wire::kUnseeded);
-  if (!answer && ctx.paths[slot].path == kNoPath && !open_slot(ctx, slot, now_ns, 1)) return 0;
   out = TxDatagram{};
   out.path = ctx.paths[slot].path;
   out.copy = true;
   out.payload[0] = {packet.data(), static_cast<std::uint32_t>(packet.size()), kNoRegion};
   out.payload_count = 1;
   return 1;
+}
+
+/// A firewall may let out and in by the service port alone. Such a peer has one path.
+void Core::Impl::use_service_port(Ctx& ctx, std::uint32_t slot) noexcept {
+  if (ctx.paths[slot].path != kNoPath) {
+    retire_path(ctx.paths[slot].path);
+    ctx.paths[slot].path = kNoPath;
+  }
+  ctx.service_slot = slot;
 }
 
 void Core::Impl::adopt_parameters(Ctx& ctx, const wire::HelloHeader& hello) noexcept {
@@ -191,11 +202,15 @@ void Core::Impl::on_hello(Arrival& arrival) noexcept {
       if (!old.initiator && old.remote_id == hello.src_ctx && old.remote_nonce == hello.nonce &&
           old.remote_incarnation == hello.incarnation) {
         // The same HELLO again: the same answer again.
+        if (arrival.header.slot >= old.paths.size()) {  // not the same, then
+          counters_.rx_malformed.add();
+          return;
+        }
         old.hello_echo_time = arrival.header.tx_time;
         old.hello_arrived_ns = arrival.arrived_ns;
         old.hello_ack_pending = true;
         adopt_return_path(i, arrival);
-        old.ack_slot = arrival.header.slot < old.paths.size() ? arrival.header.slot : old.ack_slot;
+        old.ack_slot = arrival.header.slot;
         mark_ready(i);
         return;
       }

@@ -131,6 +131,7 @@ class Core::Impl {
   void establish(Index index, std::uint64_t now_ns) noexcept;
   void adopt_parameters(Ctx& ctx, const wire::HelloHeader& hello) noexcept;
   void fill_hello(const Ctx& ctx, wire::HelloHeader& hello) const noexcept;
+  void use_service_port(Ctx& ctx, std::uint32_t slot) noexcept;
   std::size_t write_hello(Ctx& ctx, std::uint64_t now_ns, TxDatagram& out, bool answer) noexcept;
   void refuse_hello(const Arrival& arrival, const wire::HelloHeader& hello,
                     wire::RejectCode code) noexcept;
@@ -275,7 +276,6 @@ class Core::Impl {
   void detect_losses(Index index, std::uint64_t now_ns) noexcept;
   void detect_fifo(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept;
   void detect_rack(Index index, std::uint64_t now_ns) noexcept;
-  void note_fifo_evidence(Ctx& ctx, std::uint32_t slot, std::uint64_t now_ns) noexcept;
   [[nodiscard]] bool shown_missing(const Ctx& ctx, std::uint32_t psn,
                                    std::uint32_t order) const noexcept;
   void declare_lost(Index index, std::uint32_t psn, std::uint64_t now_ns) noexcept;
@@ -331,7 +331,6 @@ class Core::Impl {
   Index new_message(const SendRequest& request, std::uint64_t bytes) noexcept;
   Errc send_small(Index peer, const SendRequest& request, std::uint64_t bytes) noexcept;
   Errc send_large(Index peer, const SendRequest& request, std::uint64_t bytes) noexcept;
-  Index bundle_for(Peer& peer, std::uint32_t record_bytes) noexcept;
   bool append_record(Peer& peer, Index message, std::span<const Segment> payload) noexcept;
   void finish_message(Index message, Errc status) noexcept;
   void report_message(Index message) noexcept;
@@ -388,6 +387,7 @@ class Core::Impl {
   std::uint32_t cut_segment(Ctx& ctx, Index message, std::uint32_t bytes) noexcept;
   Index current_message(Index index) noexcept;
   void abandon_current(Ctx& ctx) noexcept;
+  void abandon_or_return_current(Ctx& ctx) noexcept;
   Burst start_data_burst(Ctx& ctx, TxMessage& message, std::uint32_t bytes,
                          std::uint64_t now_ns) noexcept;
   [[nodiscard]] bool may_send_new(const Ctx& ctx) const noexcept;

@@ -219,6 +219,15 @@ void Core::Impl::arm_retry(Ctx& ctx, std::uint64_t now_ns) noexcept {
   ctx.retry_timer.arm(now_ns, std::min(rto_ns(ctx) << backoff, config_.timing.rto_max));
 }
 
+/// The peer is heard, yet nothing of what is out gets through, though it was tried again and again:
+/// datagrams too long for every path, or a device that refuses them for good. A new context
+/// measures the route anew.
+bool Core::Impl::is_stuck(const Ctx& ctx, std::uint64_t now_ns) const noexcept {
+  const std::uint64_t dead = config_.timing.dead_timeout;
+  return ctx.una != ctx.nxt && ctx.retries > kTailProbes && now_ns < ctx.last_heard_ns + dead &&
+         now_ns >= ctx.progress_ns + config_.timing.stuck_dead_timeouts * dead;
+}
+
 void Core::Impl::on_retry_timer(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   expect_answer(ctx, now_ns);

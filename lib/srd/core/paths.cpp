@@ -21,7 +21,7 @@ constexpr std::uint64_t kAdoptCompareNs =
     60'000'000'000;  // half the wrap of wire time, with margin
 constexpr std::uint64_t kUnheardNs = 100'000'000;
 constexpr std::uint32_t kUnheardAcks = 3;
-constexpr std::uint64_t kExploreFastNs = 100'000'000, kExploreSlowNs = 1'000'000'000;
+constexpr std::uint64_t kExploreFastNs = 100'000'000, kExploreSlowNs = 250'000'000;
 constexpr double kUnevenLow = 0.5, kUnevenHigh = 1.75;
 }  // namespace
 
@@ -29,7 +29,8 @@ bool Core::Impl::open_slot(Ctx& ctx, std::uint32_t index, std::uint64_t now_ns,
                            std::uint8_t answers) noexcept {
   Slot& slot = ctx.paths[index];
   ctx.paths.want(index);
-  slot.entropy = static_cast<std::uint32_t>(prng_.next());
+  slot.entropy =
+      index == ctx.service_slot ? kServiceEntropy : static_cast<std::uint32_t>(prng_.next()) >> 1U;
   const auto path = path_control_.open_path(peers_[ctx.peer].dest, slot.entropy);
   if (!path) {
     slot.next_probe_ns = now_ns + kBackoffMaxNs;
@@ -302,8 +303,11 @@ void Core::Impl::on_probe_ack(Index index, Arrival& arrival) noexcept {
   const std::uint32_t slot = answer.echo_slot;
   // An answer counts however late it comes: the number proves this generation of the slot, and
   // while round trips are longer than thought only late answers can tell.
-  const bool current = (answer.echo_gen_attempt >> 4U) == (ctx.paths[slot].generation & 15U) &&
-                       ctx.paths[slot].probe_opaque == answer.opaque;
+  const auto is_current = [&] {
+    return (answer.echo_gen_attempt >> 4U) == (ctx.paths[slot].generation & 15U) &&
+           ctx.paths[slot].probe_opaque == answer.opaque;
+  };
+  const bool current = is_current();
   const std::uint64_t hold = wire::from_wire_span(arrival.header.tx_time - answer.rx_time);
   const std::uint64_t round =
       wire::from_wire_span(wire::to_wire_time(arrival.arrived_ns) - answer.echo_time);
@@ -314,9 +318,9 @@ void Core::Impl::on_probe_ack(Index index, Arrival& arrival) noexcept {
   // under way when the peer died.
   if (ctx.doubted && current &&
       seq_diff(answer.echo_time, wire::to_wire_time(ctx.doubted_since_ns)) >= 0) {
-    end_doubt_alive(index);
+    end_doubt_alive(index);  // may give the slot a new generation
   }
-  if (!current || answer.probe_id == ctx.paths[slot].answered_probe_id) return;
+  if (!is_current() || answer.probe_id == ctx.paths[slot].answered_probe_id) return;
   ctx.paths[slot].answered_probe_id = answer.probe_id;
   slot_answered(index, slot, arrival.now_ns);
 }

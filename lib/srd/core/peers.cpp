@@ -206,7 +206,11 @@ void Core::Impl::learn_identity(Index index, std::uint64_t now_ns) noexcept {
     peer = keep_known ? known : peer;
   }
   name_peer(peer, endpoint);
-  peers_[peer].incarnation = contexts_[index].remote_incarnation;
+  if (peers_[peer].incarnation != contexts_[index].remote_incarnation) {
+    peers_[peer].incarnation = contexts_[index].remote_incarnation;
+    // Serials are of one life; those of contexts the peer opened are noted when they open.
+    if (contexts_[index].initiator) peers_[peer].newest_serial = 0;
+  }
   weigh_successor(index, contexts_[index].prev_state, now_ns);
   if (!contexts_.is_used(index)) return;
   choose_preferred(peer);
@@ -394,7 +398,7 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
   const Index peer = ctx.peer;
   const bool never_opened = ctx.state == Context::State::half_open;
   if (never_opened) --half_open_;
-  if (ctx.current != kNone) abandon_current(ctx);
+  if (ctx.current != kNone) abandon_or_return_current(ctx);
   fail_started(index, why == Errc::ok ? Errc::context_lost : why);
   // Rejected ones were not delivered: with the context goes what the peer kept of them.
   while (!ctx.aborting.empty()) settle_rejected(peer, ctx.aborting.pop_front(tx_messages_));
@@ -435,6 +439,9 @@ void Core::Impl::destroy_context(Index index, Errc why, std::uint64_t now_ns) no
       contexts_[i].doubted = false;
       contexts_[i].doubt_due_ns = UINT64_MAX;
     }
+    // It may send now what waited for the end of a doubt, or came back from this one.
+    mark_ready(i);
+    rearm(i);
   }
   contexts_.give(index);
   if (touched_ == index) touched_ = kNone;

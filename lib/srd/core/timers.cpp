@@ -80,6 +80,10 @@ void Core::Impl::handle_timeout(Instant now) noexcept {
     if (!contexts_.is_used(index) || contexts_.generation(index) != life) continue;
     mark_ready(index);
     rearm(index);
+    // Whatever a context still wants now, it must not keep the others from their turn.
+    if (deadlines_.earliest() <= now.ns && deadlines_.earliest_id() == index) {
+      deadlines_.set(index, now.ns + 1);
+    }
   }
 }
 
@@ -144,14 +148,6 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   if (now_ns >= ctx.blocked_due_ns) ctx.blocked_due_ns = UINT64_MAX;
   wake_waiting(ctx.peer, now_ns);
   if (may_probe(ctx, now_ns)) slot_timers(index, now_ns);
-}
-
-/// The peer is heard, yet nothing of what is out gets through: datagrams too long for every path,
-/// or a device that refuses them for good. A new context measures the route anew.
-bool Core::Impl::is_stuck(const Ctx& ctx, std::uint64_t now_ns) const noexcept {
-  const Timing& timing = config_.timing;
-  return ctx.una != ctx.nxt &&
-         now_ns >= ctx.progress_ns + timing.stuck_dead_timeouts * timing.dead_timeout;
 }
 
 /// Something that was begun in either direction has no end yet.

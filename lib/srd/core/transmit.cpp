@@ -383,7 +383,7 @@ std::size_t Core::Impl::transmit_lost(Index index, std::uint64_t now_ns,
       ctx.window_limited = true;
       break;
     }
-    if (burst.datagrams == 0) {
+    if (burst.datagrams == 0 || (burst.slot == record.slot && ctx.paths.good_count() > 1)) {
       burst = start_burst(ctx, now_ns, record.bytes, std::uint64_t{1} << record.slot);
       if (burst.datagrams == 0) break;
     }
@@ -522,7 +522,23 @@ void Core::Impl::abandon_current(Ctx& ctx) noexcept {
   ctx.current = kNone;
 }
 
-/// The message to cut next: the one begun, else the next in the queue if it may begin.
+/// The context ends. A message of which no segment was cut yet goes back to wait for another one.
+void Core::Impl::abandon_or_return_current(Ctx& ctx) noexcept {
+  const Index at = ctx.current;
+  TxMessage& message = tx_messages_[at];
+  if (message.offset > 0) {
+    abandon_current(ctx);
+    return;
+  }
+  ctx.active.remove(tx_messages_, at);
+  if (message.is_multi) --ctx.open_multi;
+  message.state = TxMessage::State::queued;
+  message.context = kNone;
+  message.one_path_slot = 0xff;
+  peers_[ctx.peer].queue.push_front(tx_messages_, at);
+  ctx.current = kNone;
+}
+
 /// The receiver reserves the whole message at its first segment: begun without room for all of it,
 /// it would be rejected. Alone it may begin, since a limit below its length never grows otherwise,
 /// with growing pauses until there is more room.
@@ -539,6 +555,7 @@ bool Core::Impl::may_begin_alone(Ctx& ctx) noexcept {
   return true;
 }
 
+/// The message to cut next: the one begun, else the next in the queue if it may begin.
 Index Core::Impl::current_message(Index index) noexcept {
   Ctx& ctx = contexts_[index];
   if (ctx.current != kNone) return ctx.current;
@@ -583,17 +600,26 @@ std::size_t Core::Impl::transmit_data(Index index, std::uint64_t now_ns,
     TxMessage& message = tx_messages_[at];
     const std::uint32_t bytes = next_segment(ctx, message);
     if (!within_limit(ctx, bytes, now_ns) || !has_psn_room(ctx, 1 + kPsnReserve)) break;
-    // A burst begins when the window has room for all of it: what each ACK frees would be sent in
-    // ever smaller pieces.
-    const std::uint64_t room =
-        burst.datagrams > 0 ? bytes : std::min(burst_bytes(ctx), peers_[ctx.peer].backlog_bytes);
-    if (!window_allows(ctx, room)) {
-      ctx.window_limited = true;
-      break;
+    if (burst.datagrams > 0 && message.one_path) {
+      if (message.one_path_slot == 0xff) {
+        message.one_path_slot = static_cast<std::uint8_t>(burst.slot);
+      }
+      if (message.one_path_slot != burst.slot) burst = Burst{};
     }
-    if (burst.datagrams == 0) {
-      // A burst cut short by the end of `out` would cost the device a unit more.
-      ctx.burst_held = n > 0 && (out.size() - n) * ctx.payload_bytes < burst_bytes(ctx);
+    if (burst.datagrams > 0) {
+      if (!window_allows(ctx, bytes)) {
+        ctx.window_limited = true;
+        break;
+      }
+    } else {
+      // A burst begins when the window has room for all of it: what each ACK frees would be sent in
+      // ever smaller pieces. One cut short by the end of `out` would cost the device a unit more.
+      const std::uint64_t whole = burst_bytes(ctx);
+      if (!window_allows(ctx, std::min(whole, peers_[ctx.peer].backlog_bytes))) {
+        ctx.window_limited = true;
+        break;
+      }
+      ctx.burst_held = n > 0 && (out.size() - n) * ctx.payload_bytes < whole;
       if (ctx.burst_held) break;
       burst = start_data_burst(ctx, message, bytes, now_ns);
       if (burst.datagrams == 0) break;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <exception>
 #include <string>
 #include <vector>
@@ -341,8 +342,15 @@ void Poller::drain_signal() noexcept {
 Errc Poller::attach(srd_endpoint& endpoint) noexcept {
   const Hold hold(*this);
   const int fd_of_device = endpoint.engine().io().event_fd();
-  if (can_sleep() && fd_of_device >= 0 && !watch(fd(), fd_of_device)) return from_errno(errno);
-  endpoints_.push_back(&endpoint);
+  try {
+    endpoints_.push_back(&endpoint);
+  } catch (const std::bad_alloc&) {
+    return Errc::no_memory;
+  }
+  if (can_sleep() && fd_of_device >= 0 && !watch(fd(), fd_of_device)) {
+    endpoints_.pop_back();
+    return from_errno(errno);
+  }
   return Errc::ok;
 }
 
