@@ -119,9 +119,9 @@ TEST_F(SimCongestionTest, DeadPathDoesNotCutTheWindowOfTheOthers) {
   start_flow(a, b, 64U << 10);
   world().run_for(100 * kMs);
   fabric().set_path_dead(3, true);
-  // From 20 ms on at the full rate of three paths, every 20 ms of it.
+  // From 20 ms on at the full rate of three paths; a slot that explores may meet the dead one.
   world().run_for(25 * kMs);
-  for (int i = 0; i < 5; ++i) EXPECT_GT(goodput_bps(b, 20 * kMs), 0.9 * 3 * kPathBps);
+  for (int i = 0; i < 5; ++i) EXPECT_GT(goodput_bps(b, 20 * kMs), 0.85 * 3 * kPathBps);
   settle();
 }
 

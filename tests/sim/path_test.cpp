@@ -160,7 +160,7 @@ TEST_F(SimPathTest, ReplayFromTheSameHostFlipsNoSlotBack) {
   build();
   const Rule& old = world().record_next({.type = PacketType::data, .from = a, .to = b}, 300);
   start_flow(a, b, 20'000);
-  send_many(b, a, 20'000, 4000);
+  send_many(b, a, 20'000, 8000);
   world().run_for(30 * kMs);
   for (const RecordedPacket& packet : old.recorded) {
     RecordedPacket moved = packet;

@@ -626,6 +626,32 @@ TEST_F(CoreFaultsTest, HelloOnASlotBeyondItsPathsOpensNothing) {
   EXPECT_EQ(pair().b.core->counters().rx_malformed.value() - malformed, 63U);
 }
 
+// The repetition claims more paths than the context was made with.
+TEST_F(CoreFaultsTest, RepeatedHelloOnASlotThatIsNotThereOpensNothing) {
+  open();
+  wire::HelloHeader hello = hello_of({7}, 77);
+  hello.paths = 1;
+  const std::uint32_t opened = pair().b.paths.opened();
+  const std::uint64_t malformed = pair().b.core->counters().rx_malformed.value();
+  pair().deliver(pair().b, forge_hello(hello, 0));
+  hello.paths = 64;
+  for (std::uint8_t slot = 1; slot < 64; ++slot) {
+    pair().deliver(pair().b, forge_hello(hello, slot));
+    pair().now_ns += 1000;
+  }
+  EXPECT_EQ(pair().b.paths.opened() - opened, 1U);
+  EXPECT_EQ(pair().b.core->counters().rx_malformed.value() - malformed, 63U);
+  // And nobody's timers wait for it.
+  const std::size_t done = sends_done();
+  pair().filter = [dropped = false](bool to_b, const CorePair::Packet& packet) mutable {
+    if (dropped || !to_b || packet.type() != PacketType::small) return true;
+    dropped = true;
+    return false;
+  };
+  ASSERT_EQ(pair().send(pair().a, small_), Errc::ok);
+  EXPECT_TRUE(pair().run(100, [&] { return sends_done() > done; }));
+}
+
 TEST_F(CoreFaultsTest, HelloInAnotherNameLeavesItsDestinationAlone) {
   open();
   const Address resolved = CorePair::address_of(1);

@@ -21,7 +21,7 @@ constexpr std::uint64_t kAdoptCompareNs =
     60'000'000'000;  // half the wrap of wire time, with margin
 constexpr std::uint64_t kUnheardNs = 100'000'000;
 constexpr std::uint32_t kUnheardAcks = 3;
-constexpr std::uint64_t kExploreFastNs = 100'000'000, kExploreSlowNs = 250'000'000;
+constexpr std::uint64_t kExploreFastNs = 100'000'000, kExploreSlowNs = 500'000'000;
 constexpr double kUnevenLow = 0.5, kUnevenHigh = 1.75;
 }  // namespace
 
