@@ -48,6 +48,27 @@ TEST_F(SimRejectionTest, LostNackDoesNotTurnRejectionIntoSuccess) {
   EXPECT_EQ(world().checker().succeeded(), kSenders * 200);
 }
 
+// The list holds 256 rejections of each peer. While none of them is told, what would need another
+// is dropped without an acknowledgement: nothing is lost silently.
+TEST_F(SimRejectionTest, FullListOfRejectionsAcknowledgesNothingMore) {
+  build_crowd(256U << 10, 64U << 10);
+  bool silent = true;
+  Match nacks{.type = PacketType::nack, .from = b};
+  nacks.where = [&silent](const PacketView&) { return silent; };
+  world().drop_next(nacks, UINT64_MAX);
+  crowd_sends(100, 2000);
+  world().run_for(100 * kMs);
+  EXPECT_LE(rejected(), kSenders * 256);
+  EXPECT_GT(rejected(), kSenders * 200) << "what is left of a list takes no whole datagram";
+  EXPECT_LE(counters(b).receive_pool_used_bytes.value(), 256U << 10);
+  EXPECT_GT(counters(b).rx_no_memory.value(), 0U);
+  EXPECT_LE(world().checker().succeeded(), world().checker().delivered());
+  silent = false;
+  world().host(b).app().config.releases = true;
+  settle();
+  EXPECT_EQ(world().checker().succeeded(), kSenders * 2000);
+}
+
 // Every way back but that of the question swallows NACKs, as behind a NAT that forgot the others.
 TEST_F(SimRejectionTest, NacksAskedForComeTheWayOfTheQuestion) {
   build_crowd(256U << 10, 64U << 10);

@@ -254,7 +254,8 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   std::uint32_t room = std::min({record_room(ctx), slices_.free(), std::uint32_t{header.count}});
   room = std::min(room, rx_small_.free() + rx_large_.free());
   if (large_blocks > 0) room = std::min(room, rx_large_.free());
-  if (room == 0 || room + tellable(ctx) < header.count) {
+  const bool fits_pool = pool_used_bytes_ + payload_bytes <= config_.limits.receive_pool_bytes;
+  if (room == 0 || (fits_pool ? room : 0) + tellable(ctx) < header.count) {
     counters_.rx_no_memory.add();
     return false;
   }
@@ -266,9 +267,10 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
     rest = rest.subspan(wire::small_record_stride(record.bytes));
     const bool pool_full = pool_used_bytes_ + record.bytes > config_.limits.receive_pool_bytes;
     if (room == 0 || pool_full) {
-      // The pool is soft by one datagram where even the rejection has no room.
-      const bool told = reject(index, header.msg_id + i, record.port, wire::NackCode::no_resources);
-      if (told || room == 0) continue;
+      [[maybe_unused]] const bool told =
+          reject(index, header.msg_id + i, record.port, wire::NackCode::no_resources);
+      SRD_DCHECK(told);
+      continue;
     }
     --room;
     const Index at = take_record(index, header.msg_id + i, record.bytes, record.port);
