@@ -47,7 +47,9 @@ TEST_F(SimLossTest, ReorderingAcrossAMillisecondSettles) {
 }
 
 TEST_F(SimLossTest, LostBurstIsFoundWithoutATimeout) {
-  build();
+  HostConfig few = fast_host();
+  few.limits.paths = 4;  // so that each slot soon has a later burst
+  build(quiet_fabric(), few, few);
   start_flow(a, b, 64U << 10);
   world().run_for(20 * kMs);
   const std::uint64_t probes = counters(a).rto_probes.value() + counters(a).tail_probes.value();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths that die, lose, lag or move: found, left, tried again; living ones are kept.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "sim/support.hpp"
@@ -21,10 +22,8 @@ class SimPathTest : public SimTest {
 
 TEST_F(SimPathTest, EqualPathsAreFilled) {
   std::vector<double> rates;
-  for (std::uint64_t run = 0; run < 5; ++run) {
+  for (variant = 0; variant < 5; ++variant) {
     build();
-    world().run_for(run * kUs);
-    for (std::uint64_t i = 0; i < run; ++i) world().prng().next();  // other ports
     start_flow(a, b, 256U << 10);
     world().run_for(100 * kMs);
     rates.push_back(goodput_bps(b, 100 * kMs) / kPathBps);
@@ -34,6 +33,71 @@ TEST_F(SimPathTest, EqualPathsAreFilled) {
   std::sort(rates.begin(), rates.end());
   EXPECT_GT(rates[0], 3.4);
   EXPECT_GT(rates[2], 3.6);
+}
+
+// Slow paths, so that long runs are cheap, and fewer or more slots than paths.
+class SimFewSlotsTest : public SimPathTest {
+ protected:
+  static constexpr std::uint64_t kRateBps = 100'000'000;
+  static constexpr double kSlowPathBps = kPathBps * (kRateBps / 1e9);
+
+  void start(std::uint32_t slots) {
+    FabricConfig eight = quiet_fabric();
+    eight.paths = 8;
+    eight.link.rate_bps = kRateBps;
+    HostConfig host = fast_host();
+    host.limits.paths = slots;
+    build(eight, host, host);
+    start_flow(a, b, 256U << 10);
+    world().run_for(50 * kMs);
+  }
+
+  /// How many paths carry at least a tenth of what they could.
+  std::size_t paths_in_use() {
+    const auto carried = [&](std::uint32_t path) {
+      return fabric().up(fabric().leaf_of(a), path).counters.bytes;
+    };
+    constexpr TimeNs kSpan = 50 * kMs;
+    std::array<std::uint64_t, 8> before{};
+    for (std::uint32_t p = 0; p < 8; ++p) before[p] = carried(p);
+    world().run_for(kSpan);
+    std::size_t used = 0;
+    for (std::uint32_t p = 0; p < 8; ++p) {
+      if (carried(p) - before[p] > kRateBps / 8 * kSpan / kSecond / 10) ++used;
+    }
+    return used;
+  }
+};
+
+// By chance several of few slots share a path. The slot with the lowest rate moves until each has a
+// path of its own; the search for healed paths then goes on at the price of a few per cent.
+TEST_F(SimFewSlotsTest, SlotsThatShareAPathMoveToFreeOnes) {
+  std::size_t shared = 0;
+  for (variant = 0; variant < 8; ++variant) {
+    start(4);
+    if (paths_in_use() < 4) ++shared;
+    world().run_for(2 * kSecond);
+    EXPECT_GT(goodput_bps(b, 3 * kSecond), 0.85 * 4 * kSlowPathBps) << "variant " << variant;
+    settle();
+    TearDown();
+  }
+  EXPECT_GT(shared, 0U) << "chance was never against it: other variants are needed";
+}
+
+// With twice as many slots as paths a path has none often enough. Exploration goes on until each
+// has.
+TEST_F(SimFewSlotsTest, PathWithoutASlotIsFound) {
+  std::size_t missed = 0;
+  for (variant = 0; variant < 4; ++variant) {
+    start(16);
+    if (paths_in_use() < 8) ++missed;
+    world().run_for(4 * kSecond);
+    EXPECT_EQ(paths_in_use(), 8U) << "variant " << variant;
+    EXPECT_GT(goodput_bps(b, 200 * kMs), 0.9 * 8 * kSlowPathBps) << "variant " << variant;
+    settle();
+    TearDown();
+  }
+  EXPECT_GT(missed, 0U) << "chance was never against it: other variants are needed";
 }
 
 TEST_F(SimPathTest, SilentlyDeadPathIsLeft) {

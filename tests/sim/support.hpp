@@ -41,7 +41,7 @@ class SimTest : public ::testing::Test {
                const HostConfig& second = fast_host()) {
     const char* text = std::getenv("SRD_SEED");
     const std::uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 0) : 0x5eed;
-    world_ = std::make_unique<World>(seed, fabric);
+    world_ = std::make_unique<World>(seed + variant, fabric);
     world_->set_verbose(std::getenv("SRD_SIM_VERBOSE") != nullptr);
     a = world_->add_host(first);
     b = world_->add_host(second);
@@ -109,6 +109,8 @@ class SimTest : public ::testing::Test {
   }
 
   HostId a = kNoHost, b = kNoHost;
+  std::uint64_t variant =
+      0;  ///< another one gives other ports, nonces, ... from the next build() on
 
  private:
   std::unique_ptr<World> world_;

@@ -151,7 +151,9 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
   advance_una(index);
   release_parked(index);
   arm_retry(ctx, arrival.now_ns);
-  if (!ctx.all_paths_open && ctx.initiator && ctx.in_flight_bytes + tally.bytes > kOpenAllBytes) {
+  // What waits counts, too: over slow paths 64 KB are never in flight at once.
+  if (!ctx.all_paths_open && ctx.initiator &&
+      ctx.in_flight_bytes + tally.bytes + peers_[ctx.peer].backlog_bytes > kOpenAllBytes) {
     open_all_paths(index, arrival.now_ns);
   }
   return true;
