@@ -402,6 +402,50 @@ TEST_F(CoreFaultsTest, PayloadGoesByProvenSlotsOnlyEvenAsTailProbe) {
   EXPECT_EQ(carried, std::set<std::uint8_t>{0});
 }
 
+/// Both forms of the check; the context has agreed on `full`.
+class CheckFormTest : public CoreFaultsTest, public testing::WithParamInterface<bool> {};
+
+// Whoever could choose the form of each packet could switch the check of its payload off by one
+// bit.
+TEST_P(CheckFormTest, PacketInTheOtherFormIsACountedDrop) {
+  const bool full = GetParam();
+  Config base = config();
+  base.full_check = full;
+  open(base);
+  std::vector<CorePair::Packet> held;
+  pair().filter = [&](bool to_b, const CorePair::Packet& packet) {
+    if (!to_b || packet.type() != PacketType::data) return true;
+    held.push_back(packet);
+    return false;
+  };
+  const auto payload = pattern(1000, 2);
+  ASSERT_EQ(pair().send(pair().a, payload), Errc::ok);
+  ASSERT_TRUE(pair().run(10, [&] { return !held.empty(); }));
+  // The same DATA with a right check of the other form, and as one with AEAD.
+  for (const std::uint8_t other : {wire::kFlagFullCheck, wire::kFlagAead}) {
+    CorePair::Packet changed = held.front();
+    wire::CommonHeader common = common_of(changed);
+    ASSERT_EQ((common.flags & wire::kFlagFullCheck) != 0, full);
+    common.flags ^= other;
+    wire::encode(changed.bytes, common);
+    const bool whole = (common.flags & wire::kFlagFullCheck) != 0;
+    const std::size_t covered = whole ? changed.bytes.size() : wire::kDataBytes;
+    wire::seal(std::span(changed.bytes).first(covered), {}, context().seed_to_b);
+    const std::uint64_t before = pair().b.core->counters().rx_bad_check.value();
+    pair().deliver(pair().b, changed);
+    EXPECT_EQ(pair().b.core->counters().rx_bad_check.value(), before + 1);
+    pair().run(0);
+    EXPECT_EQ(pair().b.messages.size(), 3U);
+  }
+  pair().filter = nullptr;
+  pair().deliver(pair().b, held.front());  // it consumed no PSN: the genuine one still counts
+  EXPECT_TRUE(pair().run(100, [&] { return pair().b.messages.size() == 4; }));
+  EXPECT_EQ(pair().b.messages.back(), payload);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, CheckFormTest, testing::Bool(),
+                         [](const auto& form) { return form.param ? "full" : "header_only"; });
+
 TEST_F(CoreFaultsTest, OnePeerCannotHoldAllReceiveRecords) {
   Config base = config();
   base.limits.receive_messages = 128;
