@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include "driver/allocation_count.hpp"
 #include "driver/driver_beds.hpp"
 #include "driver/queue_pair.hpp"
+#include "support/allocation_count.hpp"
 
 namespace srd::test {
 

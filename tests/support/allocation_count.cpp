@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/allocation_count.hpp"
+#include "support/allocation_count.hpp"
 
 #include <atomic>
 #include <cstdlib>

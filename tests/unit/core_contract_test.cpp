@@ -71,6 +71,89 @@ TEST(CoreContractTest, IdleCoreHasNoDeadlineAndNothingToSend) {
   EXPECT_EQ(pair.b.core->next_deadline(), kNever);
 }
 
+TEST(CoreContractTest, WhatWasPolledDoesNotComeAgain) {
+  CorePair pair;
+  const auto payload = pattern(5000, 1);
+  ASSERT_EQ(pair.send(pair.a, payload), Errc::ok);
+  ASSERT_TRUE(pair.run(50, [&] { return !pair.b.messages.empty(); }));
+  pair.run(50);
+  std::array<TxDatagram, 8> datagrams;
+  std::array<Event, 8> events;
+  std::array<BufferId, 8> buffers;
+  for (CorePair::Side* side : {&pair.a, &pair.b}) {
+    EXPECT_EQ(side->core->poll_transmit(Instant{pair.now_ns}, datagrams), 0U);
+    EXPECT_EQ(side->core->poll_release(buffers), 0U);
+    EXPECT_EQ(side->core->poll_events(events), 0U);
+    EXPECT_TRUE(side->buffers.empty()) << "each buffer came back";
+  }
+}
+
+TEST(CoreContractTest, NothingIsAllocatedAfterCreation) {
+  Config config = CorePair::config();
+  config.limits.receive_pool_bytes = 1 << 20;
+  config.limits.max_message_bytes = 256 << 10;
+  CorePair pair(config);
+  Prng prng(5);
+  pair.filter = [&](bool, const CorePair::Packet&) { return !prng.chance(0.02); };
+  std::vector<std::vector<std::byte>> payloads;
+  for (std::uint64_t i = 0; i < 60; ++i) payloads.push_back(pattern(10 + i * i * 60, i));
+  pair.b.hold = true;  // the pool fills: flow control has its part, too
+  for (const auto& payload : payloads) {
+    ASSERT_EQ(pair.send(pair.a, payload), Errc::ok);
+    ASSERT_EQ(pair.send(pair.b, payload), Errc::ok);
+  }
+  pair.run(200);
+  pair.b.hold = false;
+  for (const MessageId loan : pair.b.loans) {
+    ASSERT_EQ(pair.b.core->release(Instant{pair.now_ns}, loan), Errc::ok);
+  }
+  ASSERT_TRUE(pair.run(5000, [&] {
+    return pair.a.messages.size() == payloads.size() && pair.b.messages.size() == payloads.size();
+  }));
+  ASSERT_GT(pair.a.core->counters().tx_retransmits.value(), 0U);
+  pair.run(200);
+  EXPECT_EQ(pair.core_allocations, 0U);
+  EXPECT_GT(test::allocation_count(), 0U) << "the counter itself works";
+}
+
+TEST(CoreContractTest, TimersServeABoundedNumberOfContextsPerCall) {
+  constexpr std::size_t kPeers = 300;
+  NumberedPaths paths;
+  auto core = Core::create(CorePair::config(), paths).value();
+  const auto payload = pattern(10, 1);
+  const Segment piece{payload.data(), 10, kNoRegion};
+  Instant now{1'000'000};
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    Address address{};
+    address.family = 4;
+    address.port = static_cast<std::uint16_t>(1000 + i);
+    address.bytes[0] = 10;
+    SendRequest request;
+    request.peer = core->add_peer(now, address).value();
+    request.payload = std::span(&piece, 1);
+    ASSERT_EQ(core->send(now, request), Errc::ok);
+  }
+  std::array<TxDatagram, 64> out;
+  const auto transmit_all = [&] {
+    std::size_t sent = 0;
+    while (const std::size_t n = core->poll_transmit(now, out)) sent += n;
+    return sent;
+  };
+  ASSERT_EQ(transmit_all(), kPeers) << "a HELLO to each";
+  now.ns += 5'000'000;  // nobody answered
+  std::size_t again = 0, calls = 0;
+  while (core->next_deadline() <= now) {
+    ++calls;
+    core->handle_timeout(now);
+    const std::size_t sent = transmit_all();
+    EXPECT_LE(sent, kPeers / 2) << "call " << calls;
+    again += sent;
+    ASSERT_LE(calls, kPeers) << "each call makes progress";
+  }
+  EXPECT_EQ(again, kPeers);
+  EXPECT_GT(calls, 1U);
+}
+
 TEST(CoreContractTest, FullQueueSaysSoAndQueuesNothing) {
   Config config = CorePair::config();
   config.limits.send_messages = 4;

@@ -76,7 +76,7 @@ Errc CorePair::send(Side& from, std::span<const std::byte> payload, std::uint64_
   request.peer = from.peer;
   request.payload = std::span(&piece, 1);
   request.user_data = user_data;
-  return from.core->send(Instant{now_ns}, request);
+  return counted([&] { return from.core->send(Instant{now_ns}, request); });
 }
 
 void CorePair::deliver(Side& to, const Packet& packet, const Address& source) {
@@ -90,7 +90,7 @@ void CorePair::deliver(Side& to, const Packet& packet, const Address& source) {
   datagram.flow = memory.size() > 2 ? 1 + std::to_integer<std::uint64_t>(memory[2]) : 0;
   datagram.source = &source;
   datagram.ecn = packet.ecn;
-  to.core->handle_datagrams(Instant{now_ns}, std::span(&datagram, 1));
+  counted([&] { to.core->handle_datagrams(Instant{now_ns}, std::span(&datagram, 1)); });
 }
 
 void CorePair::note_handshake(bool to_b, const Packet& packet) {
@@ -163,10 +163,14 @@ void CorePair::turn(Side& side, Side& other) {
     side.inbox.pop_front();
     deliver(side, packet);
   }
-  if (Instant{now_ns} >= side.core->next_deadline()) side.core->handle_timeout(Instant{now_ns});
+  if (Instant{now_ns} >= side.core->next_deadline()) {
+    counted([&] { side.core->handle_timeout(Instant{now_ns}); });
+  }
   std::array<TxDatagram, 64> out;
-  for (std::size_t n = side.core->poll_transmit(Instant{now_ns}, out); n > 0;
-       n = side.core->poll_transmit(Instant{now_ns}, out)) {
+  const auto transmit = [&] {
+    return counted([&] { return side.core->poll_transmit(Instant{now_ns}, out); });
+  };
+  for (std::size_t n = transmit(); n > 0; n = transmit()) {
     for (const TxDatagram& datagram : std::span(out).first(n)) {
       Packet packet;
       packet.at_ns = now_ns + kDelayNs;
@@ -182,25 +186,30 @@ void CorePair::turn(Side& side, Side& other) {
     }
   }
   std::array<Event, 32> events;
-  for (std::size_t n = side.core->poll_events(events); n > 0; n = side.core->poll_events(events)) {
+  const auto take_events = [&] { return counted([&] { return side.core->poll_events(events); }); };
+  for (std::size_t n = take_events(); n > 0; n = take_events()) {
     for (const Event& event : std::span(events).first(n)) {
       if (event.kind != Event::Kind::message) {
         side.events.push_back(event);
         continue;
       }
       std::vector<std::byte> message(event.bytes);
-      if (side.core->copy_out(event.message, 0, message).value() != message.size()) std::abort();
+      auto copied = counted([&] { return side.core->copy_out(event.message, 0, message); });
+      if (copied.value() != message.size()) std::abort();
       side.messages.push_back(std::move(message));
       if (side.hold) {
         side.loans.push_back(event.message);
-      } else if (side.core->release(Instant{now_ns}, event.message) != Errc::ok) {
+      } else if (counted([&] { return side.core->release(Instant{now_ns}, event.message); }) !=
+                 Errc::ok) {
         std::abort();
       }
     }
   }
   std::array<BufferId, 64> returned;
-  for (std::size_t n = side.core->poll_release(returned); n > 0;
-       n = side.core->poll_release(returned)) {
+  const auto take_returned = [&] {
+    return counted([&] { return side.core->poll_release(returned); });
+  };
+  for (std::size_t n = take_returned(); n > 0; n = take_returned()) {
     for (const BufferId buffer : std::span(returned).first(n)) {
       if (side.buffers.erase(buffer) != 1) std::abort();  // returned twice, or never lent
     }

@@ -13,11 +13,15 @@
 #include "srd/core/core.hpp"
 #include "srd/wire/packet.hpp"
 
+#include "support/allocation_count.hpp"
+
 namespace srd::core {
 
 /// Paths are numbers; each has a flow id of its own. Destinations are counted as drivers do.
 class NumberedPaths : public PathControl {
  public:
+  NumberedPaths() { dests_.reserve(1024); }  // asked by a core, it must not allocate
+
   Result<PathId> open_path(DestId, std::uint32_t) noexcept override {
     if (refused > 0) {
       --refused;
@@ -124,10 +128,29 @@ class CorePair {
   std::vector<std::byte> transcript;  // all bytes on the wire, in order
   std::vector<Handshake> handshakes;  // of contexts opened by either side, in order
   std::uint64_t now_ns = 1'000'000;
+  std::uint64_t core_allocations = 0;  // made within calls of either core after its creation
   static constexpr std::uint64_t kDelayNs = 30'000;
   static constexpr Address kSource{4, 0, 9, 0, {10}, 0};  // of everything, if not said otherwise
 
  private:
+  template <class Call>
+  auto counted(Call call) {
+    struct Meter {
+      explicit Meter(std::uint64_t& sum) : sum_(sum) {}
+
+      ~Meter() { sum_ += test::allocation_count() - before_; }
+
+      Meter(const Meter&) = delete;
+      Meter& operator=(const Meter&) = delete;
+
+     private:
+      std::uint64_t& sum_;
+      std::uint64_t before_ = test::allocation_count();
+    } const meter(core_allocations);
+
+    return call();
+  }
+
   void turn(Side& side, Side& other);
   void note_handshake(bool to_b, const Packet& packet);
   void seal(bool to_b, wire::CommonHeader common, Packet& packet,

@@ -4,17 +4,15 @@
 //
 // Contract (each line has a test in tests/unit/core_contract_test.cpp):
 //  1. Deterministic: same config, seed, inputs and PathControl answers give the same outputs, byte
-//  for
-//     byte.
+//     for byte.
 //  2. `now` never decreases; several calls may share one `now`.
 //  3. After inputs or commands, poll the outputs: transmit, then release, then events, then read
-//     next_deadline(). Outputs never call back.
+//     next_deadline(). What was polled does not come again. Nothing but PathControl is called.
 //  4. No allocation after create(); every table has a limit in Limits.
 //  5. Work per call is bounded by the size of its arguments and by what the contexts concerned
-//  hold,
-//     never by how many other peers, contexts or messages there are (remove_peer(): nor by more
-//     than the events not polled). Timers serve a bounded number of contexts per call and leave
-//     next_deadline() <= now if more remain.
+//     hold, never by how many other peers, contexts or messages there are (remove_peer(): nor by
+//     more than the events not polled). Timers serve a bounded number of contexts per call and
+//     leave next_deadline() <= now if more remain.
 //  6. Network input can cause a counted drop, never a failed check.
 //  7. Payload given to send() is referenced until the message's send_done event.
 //  8. A message completes only when it is acknowledged and every TxDone of it is in.
