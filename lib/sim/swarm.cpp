@@ -151,8 +151,8 @@ void SwarmRun::draw_limits(core::Limits& limits) {
   limits.sent_chunks = static_cast<std::uint32_t>(between(16, 64));
   limits.slices = static_cast<std::uint32_t>(between(1024, 4096));
   limits.bundles = static_cast<std::uint32_t>(between(8, 64));
-  limits.rejections = 64;
-  limits.rejections_per_peer = static_cast<std::uint32_t>(between(2, 16));
+  limits.rejections = 128;
+  limits.rejections_per_peer = static_cast<std::uint32_t>(between(64, 96));
   limits.window_psns = static_cast<std::uint32_t>(pick(std::array{256, 512, 1024}));
   limits.max_message_bytes = static_cast<std::uint32_t>(size_max_);
   limits.partial_messages = static_cast<std::uint16_t>(between(1, 8));

@@ -422,6 +422,9 @@ TEST(CoreContractTest, LimitsOutOfRangeAreRefusedAtCreation) {
            [](Config& c) { c.incarnation = 0; }, [](Config& c) { c.limits.paths = 0; },
            [](Config& c) { c.limits.paths = 65; }, [](Config& c) { c.limits.window_psns = 1000; },
            [](Config& c) { c.limits.window_psns = 16384; },
+           [](Config& c) { c.limits.rejections_per_peer = 63; },
+           [](Config& c) { c.limits.rejections_per_peer = 257; },
+           [](Config& c) { c.limits.rejections = 255; },
            [](Config& c) { c.limits.max_message_bytes = 64U << 20; },
            [](Config& c) { c.driver.datagram_bytes_max = 500; }}) {
     Config config = CorePair::config();

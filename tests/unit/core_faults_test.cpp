@@ -463,8 +463,8 @@ TEST_F(CoreFaultsTest, OnePeerCannotHoldAllReceiveRecords) {
 
 TEST_F(CoreFaultsTest, OnePeerCannotHoldAllRejections) {
   Config base = config();
-  base.limits.rejections = 32;
-  base.limits.rejections_per_peer = 32;
+  base.limits.rejections = 64;
+  base.limits.rejections_per_peer = 64;
   open(base);
   pair().filter = [](bool, const CorePair::Packet&) { return false; };
   wire::CommonHeader common;
@@ -478,14 +478,14 @@ TEST_F(CoreFaultsTest, OnePeerCannotHoldAllRejections) {
     pair().deliver(pair().b, pair().forge(true, common, data, wire::kDataBytes + 100));
   }
   pair().run(1);
-  EXPECT_EQ(pair().b.core->counters().rx_rejected_messages.value(), 24U);
-  EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 76U);
+  EXPECT_EQ(pair().b.core->counters().rx_rejected_messages.value(), 48U);
+  EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 52U);
 }
 
 TEST_F(CoreFaultsTest, AbortsOfUnknownMessagesTakeNoRecordsForEver) {
   Config base = config();
   base.limits.partial_messages = 4;
-  base.limits.rejections_per_peer = 4;
+  base.limits.rejections_per_peer = 64;
   open(base);
   wire::CommonHeader common;
   common.type = PacketType::abort;
@@ -496,13 +496,13 @@ TEST_F(CoreFaultsTest, AbortsOfUnknownMessagesTakeNoRecordsForEver) {
     pair().deliver(pair().b, pair().forge(true, common, abort, wire::kAbortBytes));
   };
   // Behind a hole they are remembered, up to a limit; then they are not acknowledged.
-  for (std::uint32_t i = 1; i < 20; ++i) give(i);
+  for (std::uint32_t i = 1; i < 80; ++i) give(i);
   EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 11U);
   // The hole closes: all that was refused is taken when it comes again.
-  for (std::uint32_t i = 0; i < 20; ++i) give(i);
+  for (std::uint32_t i = 0; i < 80; ++i) give(i);
   EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 11U);
   // And nothing is left that would take the place of messages to come.
-  for (std::uint32_t i = 21; i < 29; ++i) give(i);
+  for (std::uint32_t i = 81; i < 149; ++i) give(i);
   EXPECT_EQ(pair().b.core->counters().rx_no_memory.value(), 11U);
 }
 

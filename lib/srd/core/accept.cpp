@@ -255,7 +255,7 @@ bool Core::Impl::on_small(Index index, Arrival& arrival) noexcept {
   room = std::min(room, rx_small_.free() + rx_large_.free());
   if (large_blocks > 0) room = std::min(room, rx_large_.free());
   const bool fits_pool = pool_used_bytes_ + payload_bytes <= config_.limits.receive_pool_bytes;
-  if (room == 0 || (fits_pool ? room : 0) + tellable(ctx) < header.count) {
+  if ((fits_pool ? room : 0) + tellable(ctx) < header.count) {
     counters_.rx_no_memory.add();
     return false;
   }

@@ -407,7 +407,7 @@ void Core::Impl::on_nack(Index index, Arrival& arrival) noexcept {
         std::min(ctx.confirm_due_ns, arrival.now_ns + config_.timing.max_ack_delay);
     return;
   }
-  if (ahead > 256) {
+  if (ahead > static_cast<std::int16_t>(kRejectionsPerPeerMax)) {
     counters_.rx_malformed.add();
     return;
   }

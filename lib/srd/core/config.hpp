@@ -12,6 +12,9 @@
 
 namespace srd::core {
 
+/// A sender keeps track of so many rejections beyond those it knows all of (PROTOCOL.md 6.2).
+inline constexpr std::uint32_t kRejectionsPerPeerMax = 256;
+
 /// Sizes of all tables and pools. Hitting one gives would_block or no_memory to the caller, a
 /// counted drop or a rejection to the network.
 struct Limits {
@@ -26,7 +29,7 @@ struct Limits {
   std::uint32_t slices = 65536;            ///< received pieces held for messages
   std::uint32_t bundles = 8192;            ///< SMALL datagrams in flight
   std::uint32_t rejections = 2048;         ///< unconfirmed rejections of all peers
-  std::uint32_t rejections_per_peer = 256;
+  std::uint32_t rejections_per_peer = kRejectionsPerPeerMax;  ///< 64 (records of a SMALL) and more
   std::uint32_t window_psns = 8192;  ///< receive window per context, power of two, 256..8192
   std::uint32_t paths = 32;          ///< slots per context, 1..64
   std::uint32_t max_message_bytes = 16U << 20;

@@ -68,7 +68,10 @@ Result<std::unique_ptr<Core>> Core::create(const Config& config, PathControl& pa
       limits.window_psns <= kWindowPsnsMax && std::has_single_bit(limits.window_psns) &&
       limits.paths >= 1 && limits.paths <= kSlotsMax && limits.send_messages > 0 &&
       limits.send_messages < kSendMessagesMax && limits.receive_messages > 0 &&
-      limits.sent_chunks > 0 && limits.slices > 0 && limits.small_bytes <= 512 &&
+      limits.sent_chunks > 0 && limits.slices > 0 &&
+      limits.rejections_per_peer >= wire::kSmallCountMax &&  // a whole SMALL, or it comes for ever
+      limits.rejections_per_peer <= kRejectionsPerPeerMax &&
+      limits.rejections >= limits.rejections_per_peer && limits.small_bytes <= 512 &&
       limits.bundle_bytes >= limits.small_bytes + 12 && limits.bundle_bytes <= 1152 &&
       limits.copy_bytes_max <= 65536 && limits.max_message_bytes <= limits.receive_pool_bytes / 2 &&
       config.incarnation != 0 && config.driver.datagram_bytes_max >= 1232;
