@@ -15,11 +15,15 @@
 
 namespace srd::sock {
 
+inline std::uint64_t to_ns(const timespec& time) noexcept {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
 inline std::uint64_t clock_ns(clockid_t clock) noexcept {
-  timespec t{};
-  ::clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(t.tv_nsec);
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return to_ns(now);
 }
 
 inline Instant monotonic_now() noexcept {

@@ -16,10 +16,12 @@ struct Syscalls {
   int (*sendmmsg)(int fd, mmsghdr* messages, unsigned count, int flags);
   ssize_t (*sendmsg)(int fd, const msghdr* message, int flags);
   int (*setsockopt)(int fd, int level, int name, const void* value, socklen_t bytes);
+  int (*clock_gettime)(clockid_t clock, timespec* now);  ///< of the wall clock, which may step
 };
 
 inline const Syscalls& kernel_syscalls() noexcept {
-  static constexpr Syscalls kTable{&::recvmsg, &::recvmmsg, &::sendmmsg, &::sendmsg, &::setsockopt};
+  static constexpr Syscalls kTable{&::recvmsg, &::recvmmsg,   &::sendmmsg,
+                                   &::sendmsg, &::setsockopt, &::clock_gettime};
   return kTable;
 }
 

@@ -64,8 +64,7 @@ void read_control(const msghdr& message, Notes& notes) noexcept {
     if (level == SOL_SOCKET && type == SCM_TIMESTAMPNS) {
       timespec t{};
       if (sock::control_value(data, bytes, t)) {
-        notes.stamp_ns = static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U +
-                         static_cast<std::uint64_t>(t.tv_nsec);
+        notes.stamp_ns = sock::to_ns(t);
       }
     } else if (level == SOL_SOCKET && type == SO_RXQ_OVFL) {
       notes.has_drops = sock::control_value(data, bytes, notes.drops);
@@ -314,15 +313,16 @@ void Receiver::accept(unsigned socket, unsigned slot) noexcept {
 
 // Wall clock minus monotonic clock. The two are read one after the other, and a preemption may come
 // between: the tightest of a few readings counts, or round trips would look shorter than they are.
-std::uint64_t Receiver::wall_ahead_ns() noexcept {
+std::uint64_t Receiver::wall_ahead_ns() const noexcept {
   std::uint64_t best = 0, tightest = UINT64_MAX;
   for (int i = 0; i < 4; ++i) {
     const std::uint64_t before = sock::clock_ns(CLOCK_MONOTONIC);
-    const std::uint64_t wall = sock::clock_ns(CLOCK_REALTIME);
+    timespec wall{};
+    calls_.clock_gettime(CLOCK_REALTIME, &wall);
     const std::uint64_t span = sock::clock_ns(CLOCK_MONOTONIC) - before;
     if (span >= tightest) continue;
     tightest = span;
-    best = wall - before - span / 2;
+    best = sock::to_ns(wall) - before - span / 2;
   }
   return best;
 }

@@ -99,7 +99,7 @@ class Receiver {
   void prepare(unsigned count) noexcept;
   int receive(int fd, unsigned count) noexcept;
   void accept(unsigned socket, unsigned slot) noexcept;
-  static std::uint64_t wall_ahead_ns() noexcept;
+  [[nodiscard]] std::uint64_t wall_ahead_ns() const noexcept;
   [[nodiscard]] Instant arrival(unsigned socket, std::uint64_t stamp_ns) noexcept;
   std::uint32_t intern_local(SocketState& state, const Address& local) noexcept;
   void count_drops(SocketState& state, std::uint32_t drops) noexcept;

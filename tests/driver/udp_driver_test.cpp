@@ -31,6 +31,7 @@ struct Faults {
   std::uint16_t errors_for_port = 0;
   std::set<std::pair<int, int>> refused_options;  ///< level, name
   int recv_error_once = 0;
+  std::int64_t wall_step_s = 0;  ///< the wall clock was set by so much since the kernel's stamps
 };
 
 Faults g_faults;
@@ -103,8 +104,14 @@ int faulty_setsockopt(int fd, int level, int name, const void* value, socklen_t 
   return ::setsockopt(fd, level, name, value, bytes);
 }
 
-constexpr sock::Syscalls kFaulty{&faulty_recvmsg, &faulty_recvmmsg, &faulty_sendmmsg,
-                                 &faulty_sendmsg, &faulty_setsockopt};
+int stepped_clock_gettime(clockid_t clock, timespec* now) {
+  const int result = ::clock_gettime(clock, now);
+  if (clock == CLOCK_REALTIME) now->tv_sec += g_faults.wall_step_s;
+  return result;
+}
+
+constexpr sock::Syscalls kFaulty{&faulty_recvmsg, &faulty_recvmmsg,   &faulty_sendmmsg,
+                                 &faulty_sendmsg, &faulty_setsockopt, &stepped_clock_gettime};
 
 /// Waits for real time; there is no other for sockets.
 class LoopbackBed final : public DriverBed {
@@ -408,6 +415,31 @@ TEST_F(UdpDriverTest, DropsOfABufferAsLongAsWishedAreNotTheSysctlsFault) {
   IoCounters counted;
   counted.rx_host_drops = 12;
   EXPECT_TRUE(driver_->advice(counted).empty());
+}
+
+TEST_F(UdpDriverTest, SteppedWallClockMovesNoArrivalOutOfItsTime) {
+  open();
+  for (const std::int64_t step_s : {0, 100, -100}) {
+    g_faults.wall_step_s = step_s;
+    for (int i = 0; i < 25; ++i)
+      bed_.wait();  // the driver reads the wall clock once per millisecond
+    RxDatagram none;
+    ASSERT_EQ(server_->rx_burst({&none, 1}), 0U);  // seen empty: nothing arrived before
+    const Instant empty = bed_.now();
+    for (int i = 0; i < 25; ++i) bed_.wait();
+    Outbox out;
+    out.add(path_, 1, 64);
+    out.send(*client_);
+    const Instant sent = bed_.now();
+    for (int i = 0; i < 25; ++i) bed_.wait();
+    const auto in = collect(bed_, *server_, 1);
+    const Instant read = bed_.now();
+    ASSERT_EQ(in.size(), 1U);
+    // The tightest reading of two clocks is off by microseconds.
+    EXPECT_GE(in[0].arrived.ns + 100'000, empty.ns) << "step " << step_s;
+    EXPECT_LE(in[0].arrived.ns, step_s == 0 ? sent.ns + 1'000'000 : read.ns) << "step " << step_s;
+    release(*server_, in);
+  }
 }
 
 TEST_F(UdpDriverTest, SwitchedOffFeaturesAreNotUsed) {
