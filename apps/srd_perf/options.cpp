@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "srd/address.hpp"
+
 #include "common/failure.hpp"
 #include "srd_perf/help.hpp"
 
@@ -141,6 +143,16 @@ void convert_client(const CLI::App& app, const RawOptions& raw, Options& options
   }
 }
 
+/// The endpoint is bound to what -B and -p say: an address in the device string would be ignored.
+void refuse_device_address(const std::string& device) {
+  const std::size_t colon = device.find(':');
+  if (colon == std::string::npos) return;
+  const std::string place = device.substr(colon + 1, device.find('?') - colon - 1);
+  if (place.empty() || !srd::parse_address(place)) return;
+  usage_error(fmt::format("--device \"{}\" has an address, which is not used; give -B and {}",
+                          device, "-p (a client: --cport)"));
+}
+
 /// A client's option on a server would be ignored silently; iperf3 refuses it, too.
 void refuse_client_options(const CLI::App& app) {
   for (const char* option :
@@ -179,6 +191,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.role = client ? Role::client : Role::server;
   options.family = raw.v4 ? apps::Family::v4 : raw.v6 ? apps::Family::v6 : apps::Family::any;
   options.port = convert_port("-p", raw.port, 1);
+  refuse_device_address(options.device);
   if (app.count("--paths") > 0 && (raw.paths == 0 || raw.paths > 64)) {
     usage_error(fmt::format("--paths {} is outside 1 to 64", raw.paths));
   }

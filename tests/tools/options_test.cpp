@@ -47,6 +47,17 @@ TEST(OptionsTest, ClientWithDefaults) {
   EXPECT_EQ(options.parameters.direction, Direction::forward);
 }
 
+TEST(OptionsTest, AnAddressInTheDeviceIsRefusedAsItWouldBeIgnored) {
+  for (const char* device : {"udp:127.0.0.1:7777", "udp:0.0.0.0:7777?paths=4", "udp:[::1]:7777"}) {
+    EXPECT_NE(refusal({"-s", "--device", device}).find("-B and -p"), std::string::npos) << device;
+    EXPECT_NE(refusal({"-c", "h", "--device", device}).find("-B and -p"), std::string::npos)
+        << device;
+  }
+  for (const char* device : {"udp:", "udp:?paths=4", "udp"}) {
+    EXPECT_EQ(refusal({"-s", "--device", device}), "") << device;
+  }
+}
+
 TEST(OptionsTest, EverythingIperf3UsersType) {
   const Options options =
       parse({"-c", "h",  "-p",        "6000",      "-t",        "2.5",         "-l", "64K",  "-P",
