@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where, what find_package(srd) and pkg-config read, and the Debian
-# packages that `cpack` makes: libsrd0 (shared library), libsrd-dev (headers, static library, CMake and
-# pkg-config files), srd-tools (programs and man pages).
+# packages that `cpack` makes: libsrd0 (shared library), libsrd-dev (headers, documents, static library, CMake
+# and pkg-config files), srd-tools (programs and man pages).
 include(CMakePackageConfigHelpers)
 
 set(SRD_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/srd)
@@ -11,6 +11,8 @@ install(TARGETS srd srd_static srd_asio EXPORT srdTargets
 install(EXPORT srdTargets NAMESPACE srd:: DESTINATION ${SRD_CMAKE_DIR} COMPONENT dev)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/srd DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/srd COMPONENT dev
+        FILES_MATCHING PATTERN "*.md")  # the headers name TUNING.md and DRIVERS.md
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/srdConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/cmake/srdConfig.cmake

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What was installed: the library's name, the public headers, programs that start, their man pages.
+# What was installed: the library's name, the public headers, the documents that they name, programs that start, their man pages.
 # Usage: files.sh STAGE LIBDIR PROGRAM...
 set -eu
 stage=$1 lib=$1/$2
@@ -16,6 +16,9 @@ soname=$(readelf -d "$lib/libsrd.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
 
 for header in srd.h srd.hpp asio.hpp driver.hpp; do
   [[ -f $stage/include/srd/$header ]] || complain "include/srd/$header is not installed"
+done
+for document in API.md TUNING.md DRIVERS.md; do
+  [[ -f $stage/share/doc/srd/$document ]] || complain "share/doc/srd/$document is not installed"
 done
 for program in "$@"; do
   "$stage/bin/$program" --version || complain "$program --version failed"
