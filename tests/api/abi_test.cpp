@@ -82,7 +82,7 @@ TEST_F(AbiTest, LimitsAndPeersOfANewerCallerEndInZeros) {
   Newer<srd_peer_info> info;
   info.known.struct_bytes = kNewerBytes<srd_peer_info>;
   ASSERT_EQ(srd_peer_query(alice(), net_.to_bob, &info.known), 0) << srd_last_error();
-  EXPECT_EQ(info.known.state, 2U);
+  EXPECT_EQ(info.known.state, std::uint32_t{SRD_PEER_UP});
   EXPECT_TRUE(info.has_zeros());
   EXPECT_EQ(info.guard, kUntouched);
 }

@@ -62,7 +62,7 @@ static void check_reading(const srd_endpoint* alice, srd_peer bob, const srd_add
   CHECK(srd_endpoint_limits(alice, &limits) == 0);
   CHECK(limits.iov_max >= 8 && limits.max_message_bytes == 16U << 20 && limits.can_sleep == 1);
   CHECK(srd_peer_query(alice, bob, &info) == 0);
-  CHECK(info.state == 2 && info.datagram_bytes > 0 && info.struct_bytes == sizeof info);
+  CHECK(info.state == SRD_PEER_UP && info.datagram_bytes > 0 && info.struct_bytes == sizeof info);
   CHECK(info.address.port == to_bob->port && memcmp(info.address.bytes, to_bob->bytes, 16) == 0);
   {
     const int count = srd_peer_paths(alice, bob, paths, 64, sizeof paths[0]);

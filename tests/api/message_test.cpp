@@ -195,7 +195,7 @@ TEST_F(MessageTest, OneDeadPeerLeavesTheOthersAlone) {
   ASSERT_FALSE(net.peers.empty());
   EXPECT_EQ(net.peers.back().peer, to_carol);
   EXPECT_EQ(to_error(net.peers.back().status), Errc::peer_unreachable);
-  EXPECT_EQ(net.alice.peer_info(net.to_bob).value().state, 2U);
+  EXPECT_EQ(net.alice.peer_info(net.to_bob).value().state, std::uint32_t{SRD_PEER_UP});
 }
 
 TEST_F(MessageTest, ForgottenPeerEndsItsSends) {

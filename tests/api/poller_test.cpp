@@ -405,7 +405,7 @@ TEST_P(ReadingTest, NobodyWaitsForASleeper) {
   while (!asleep.load()) std::this_thread::yield();
   std::this_thread::sleep_for(20ms);
   const auto start = Clock::now();
-  EXPECT_EQ(net.alice.peer_info(net.to_bob).value().state, 2U);
+  EXPECT_EQ(net.alice.peer_info(net.to_bob).value().state, std::uint32_t{SRD_PEER_UP});
   std::array<PathInfo, 64> room;
   EXPECT_FALSE(net.alice.paths(net.to_bob, room).empty());
   EXPECT_LT(Clock::now() - start, kPatience / 2);

@@ -12,6 +12,7 @@
 #include "srd/core/peer_counters.hpp"
 #include "srd/core/recv_window.hpp"
 #include "srd/core/rtt.hpp"
+#include "srd/srd.h"
 #include "srd/wire/packet.hpp"
 
 namespace srd::core {
@@ -226,7 +227,12 @@ struct Context {
 };
 
 struct Peer {
-  enum class State : std::uint8_t { idle, connecting, up, lost };
+  enum class State : std::uint8_t {  // what srd_peer_info tells
+    idle = SRD_PEER_IDLE,
+    connecting = SRD_PEER_CONNECTING,
+    up = SRD_PEER_UP,
+    lost = SRD_PEER_LOST
+  };
   Index prev = kNone, next = kNone;  // list of lost peers that may be forgotten
   bool recyclable = false;           ///< in that list
   State state = State::idle;
