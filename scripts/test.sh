@@ -14,7 +14,7 @@ Usage: scripts/test.sh [--yes | --no-install] [--only NAME[,NAME...]] [--full]
 Builds and runs the tests. Configurations, in this order:
   release  optimised; all tests: unit, simulator, driver, API, end to end, install, style
   dev      AddressSanitizer + UndefinedBehaviorSanitizer: unit, simulator, driver, API, tools
-  tsan     ThreadSanitizer: everything that has threads
+  tsan     ThreadSanitizer: unit, driver and API tests, where the threads are
   clang    clang 14 with warnings as errors and clang-tidy: unit, API
   fuzz     libFuzzer + AddressSanitizer: the corpus, then new inputs for a short time
 Options:
@@ -125,7 +125,7 @@ missing_tool() {
 test_folders() {
   case $1 in
     dev) echo unit sim driver api tools ;;
-    tsan) echo driver api ;;
+    tsan) echo unit driver api ;;
     fuzz) echo fuzz ;;
   esac
 }
