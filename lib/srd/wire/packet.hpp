@@ -4,7 +4,7 @@
 //
 // To add a packet type: extend PacketType, add the struct with its encode/decode pair here, its
 // table to PROTOCOL.md 3, a vector to tests/unit/vectors, a case to the dispatch in
-// core/receive.cpp, to fixed_bytes(), to to_string() and to tests/fuzz.
+// core/receive.cpp, to fixed_bytes(), to to_string() and to tests/support/packet_roundtrip.cpp.
 //
 // What every datagram of a message needs (common header, DATA, SMALL) is inline in packet_inl.hpp.
 #pragma once
