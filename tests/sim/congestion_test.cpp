@@ -25,6 +25,36 @@ TEST_F(SimCongestionTest, OnePercentLossOnAllPathsKeepsTheRate) {
   settle();
 }
 
+/// Round trips beyond those of a data centre: with a flow that loses a datagram now and then.
+class SimLongRoundTripTest : public SimCongestionTest {
+ protected:
+  void check(TimeNs round_trip_ns, double least_share) {
+    FabricConfig far = quiet_fabric();
+    far.link.delay_ns = round_trip_ns / 4;
+    far.link.loss = 0.0001;
+    build(far);
+    warm_up();
+    start_flow(a, b, 256U << 10);
+    EXPECT_GT(steady_rate(40 * round_trip_ns), least_share * 4 * kPathBps);
+    srd_peer_info info{};
+    ASSERT_TRUE(core(a).peer_info(world().host(a).app().peer(b), info));
+    EXPECT_GE(info.rtt_min_ns, round_trip_ns);
+    EXPECT_LT(info.rtt_ns, 3 * round_trip_ns);
+    settle();
+    EXPECT_GT(counters(a).tx_retransmits.value(), 0U);
+    EXPECT_LT(counters(a).tx_spurious.value(), counters(a).tx_datagrams.value() / 100);
+    EXPECT_EQ(counters(a).peers_lost.value(), 0U);
+  }
+};
+
+TEST_F(SimLongRoundTripTest, FiveMillisecondsCarryHalfTheRate) {
+  check(5 * kMs, 0.5);
+}
+
+TEST_F(SimLongRoundTripTest, FiftyMillisecondsStillWork) {
+  check(50 * kMs, 0.1);
+}
+
 TEST_F(SimCongestionTest, LostBurstsAreNotCountedDatagramByDatagram) {
   FabricConfig lossy = quiet_fabric();
   lossy.link.loss = 0.005;
