@@ -11,8 +11,8 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
