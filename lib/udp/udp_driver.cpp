@@ -129,6 +129,7 @@ class UdpDriver final : public Driver {
             {"timestamps", g.timestamps},
             {"pktinfo", g.local_info},
             {"error-queue", g.error_queue},
+            {"drop-counter", g.drop_counter},
             {"ipv6", probe_.has_ipv6}};
   }
 
@@ -201,6 +202,11 @@ class UdpDriver final : public Driver {
       out.emplace_back(
           "the kernel refuses IP_RECVERR: unreachable peers are noticed by time-out "
           "only");
+    }
+    if (!g.drop_counter) {
+      out.emplace_back(
+          "the kernel refuses SO_RXQ_OVFL: datagrams that a full socket buffer drops are noticed "
+          "under load only");
     }
     if (!g.local_info) {
       out.emplace_back(

@@ -335,7 +335,7 @@ TEST_F(UdpDriverTest, WorksWithoutTheOptionsThatAKernelMayRefuse) {
       {SOL_SOCKET, SO_TIMESTAMPNS}, {SOL_SOCKET, SO_RXQ_OVFL},    {IPPROTO_IP, IP_RECVERR},
       {SOL_SOCKET, SO_RCVBUFFORCE}, {SOL_SOCKET, SO_SNDBUFFORCE}, {IPPROTO_IP, IP_PKTINFO}};
   open();
-  for (const char* name : {"gro", "ecn", "timestamps", "error-queue", "pktinfo"}) {
+  for (const char* name : {"gro", "ecn", "timestamps", "error-queue", "drop-counter", "pktinfo"}) {
     EXPECT_FALSE(has(name)) << name;
   }
   EXPECT_TRUE(has("gso"));
@@ -345,6 +345,7 @@ TEST_F(UdpDriverTest, WorksWithoutTheOptionsThatAKernelMayRefuse) {
   EXPECT_TRUE(advises("SO_TIMESTAMPNS"));
   EXPECT_TRUE(advises("IP_RECVERR"));
   EXPECT_TRUE(advises("IP_PKTINFO"));
+  EXPECT_TRUE(advises("SO_RXQ_OVFL"));
   Outbox out;
   for (std::uint32_t i = 0; i < 5; ++i) out.add(path_, i, 300, Ecn::ce);
   out.send(*client_);
@@ -360,10 +361,11 @@ TEST_F(UdpDriverTest, WorksWithoutTheOptionsThatAKernelMayRefuse) {
 
 TEST_F(UdpDriverTest, ListsEveryFeatureOfThisKernel) {
   open();
-  for (const char* name : {"gso", "gro", "ecn", "timestamps", "error-queue", "pktinfo"}) {
+  for (const char* name :
+       {"gso", "gro", "ecn", "timestamps", "error-queue", "drop-counter", "pktinfo"}) {
     EXPECT_TRUE(has(name)) << name;
   }
-  EXPECT_EQ(driver_->features().size(), 7U);  // and ipv6, which a host may do without
+  EXPECT_EQ(driver_->features().size(), 8U);  // and ipv6, which a host may do without
   EXPECT_EQ(driver_->description(), "UDP sockets");
 }
 

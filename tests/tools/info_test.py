@@ -29,7 +29,8 @@ class Info(tools.ToolTest):
         self.assertEqual(udp["description"], "UDP sockets")
         # Each is either there or missing; on a kernel that runs the tests these three are there.
         self.assertEqual(set(udp["capabilities"]) | set(udp["missing"]),
-                         {"gso", "gro", "ecn", "timestamps", "pktinfo", "error-queue", "ipv6"})
+                         {"gso", "gro", "ecn", "timestamps", "pktinfo", "error-queue",
+                          "drop-counter", "ipv6"})
         self.assertFalse(set(udp["capabilities"]) & set(udp["missing"]))
         self.assertLessEqual({"gso", "gro", "ecn"}, set(udp["capabilities"]))
 
