@@ -30,7 +30,8 @@ enum class Errc : int {
   peer_unreachable = 10001,             ///< an established peer stopped answering
   peer_restarted = 10002,               ///< proven restart of the peer: delivery unknown
   peer_closed = 10003,                  ///< the peer closed its endpoint: delivery unknown
-  context_lost = 10004,  ///< the peer lost what it knew of us, without a restart: delivery unknown
+  context_lost = 10004,  ///< without a restart the peer lost our context, or its route shrank:
+                         ///< delivery unknown
   no_such_port = 10005,  ///< reserved: the peer has nothing on that channel; no peer says so yet
   version_mismatch = 10006,  ///< no protocol version in common
   peer_refused = 10007,      ///< the peer has no room for another peer
@@ -79,7 +80,7 @@ constexpr const char* to_string(Errc code) noexcept {
     case Errc::peer_closed:
       return "the peer closed its endpoint";
     case Errc::context_lost:
-      return "the peer lost what it knew of us";
+      return "the context with the peer was lost: it forgot us, or the route's MTU fell";
     case Errc::no_such_port:
       return "the peer has nothing on that channel";
     case Errc::version_mismatch:

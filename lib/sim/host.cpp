@@ -174,8 +174,7 @@ void Host::run_turn(TimeNs now) {
 
 void Host::plan_next_turn(bool worked) {
   const core::Core& core = engine_->core();
-  const Instant local = to_local(busy_until_);
-  if (worked || io_->has_input() || core.has_transmit(local) ||
+  if (worked || io_->has_input() || core.has_transmit() ||
       (app_.config.reads && core.has_events())) {
     return wake(busy_until_);
   }
@@ -195,7 +194,7 @@ void Host::watch_for_spin(bool moved) {
   const Instant local = to_local(busy_until_);
   world_.fail("livelock: " + name() + " takes turn after turn in which nothing moves; deadline " +
               (core.next_deadline() <= local ? "stays due" : "is in the future") +
-              ", has_transmit " + (core.has_transmit(local) ? "true" : "false") + ", has_events " +
+              ", has_transmit " + (core.has_transmit() ? "true" : "false") + ", has_events " +
               (core.has_events() ? "true" : "false"));
 }
 

@@ -4,7 +4,14 @@
 #include <algorithm>
 #include <new>
 
+#include "srd/address.hpp"
+
 namespace srd::udp {
+namespace {
+
+constexpr std::uint64_t kSourceLifeNs = 100'000'000;
+
+}  // namespace
 
 Result<std::unique_ptr<PacketIo>> UdpIo::open(const UdpIoConfig& config) noexcept {
   std::unique_ptr<UdpIo> io(new (std::nothrow) UdpIo(config));
@@ -113,10 +120,20 @@ bool UdpIo::describe_path(PathId id, Address& local, Address& remote) const noex
   if (path->local != 0) {
     local = pool_.local_address(path->local);
   } else if (sock::is_wildcard(bound)) {
-    if (const auto route = route_.look_up(remote)) local = route->source;
+    if (const auto source = source_toward(remote)) local = *source;
   }
   local.port = bound.port;
   return true;
+}
+
+Result<Address> UdpIo::source_toward(const Address& remote) const noexcept {
+  const Instant now = sock::monotonic_now();
+  if (now > source_.expires || !same_address(source_.remote, remote)) {
+    const auto route = route_.look_up(remote);
+    if (!route) return route.errc();
+    source_ = {remote, route->source, Instant{now.ns + kSourceLifeNs}};
+  }
+  return source_.address;
 }
 
 bool UdpIo::socket_opened(unsigned index, int fd) noexcept {

@@ -52,6 +52,15 @@ class UdpIo final : public PacketIo, private sock::SocketObserver {
   bool describe_path(PathId path, Address& local, Address& remote) const noexcept override;
 
  private:
+  /// All paths of a peer are described one after the other, by some users a hundred times a second:
+  /// the answer is kept for a moment, since each lookup is several system calls.
+  struct Source {
+    Address remote{};
+    Address address{};
+    Instant expires{};
+  };
+
+  Result<Address> source_toward(const Address& remote) const noexcept;
   bool socket_opened(unsigned index, int fd) noexcept override;
   void socket_closing(unsigned index, int fd) noexcept override;
 
@@ -61,6 +70,7 @@ class UdpIo final : public PacketIo, private sock::SocketObserver {
   Receiver rx_;
   Sender tx_;
   mutable sock::RouteProbe route_;  ///< asking the routing table changes nothing that can be seen
+  mutable Source source_;
 };
 
 }  // namespace srd::udp

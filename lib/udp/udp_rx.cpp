@@ -177,8 +177,9 @@ void Receiver::sweep() noexcept {
     const unsigned socket = events[static_cast<std::size_t>(i)].data.u32;
     const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
     if ((what & EPOLLERR) != 0) errors_.drain(socket);
-    if ((what & EPOLLIN) != 0) mark_ready(socket);
-    if ((what & EPOLLIN) != 0) last_read_empty_ = false;  // and there may be more than one
+    if ((what & EPOLLIN) == 0) continue;
+    mark_ready(socket);
+    last_read_empty_ = false;  // and there may be more than one
   }
   others_busy_ = std::any_of(ready_.begin(), ready_.begin() + ready_count_,
                              [this](std::uint8_t socket) { return socket != hot_; });

@@ -143,7 +143,7 @@ Instant Core::next_deadline() const noexcept {
   return impl_->next_deadline();
 }
 
-bool Core::has_transmit(Instant) const noexcept {
+bool Core::has_transmit() const noexcept {
   return impl_->has_transmit();
 }
 

@@ -108,8 +108,8 @@ class Core {
   /// Receive buffers to give back to the driver; to be polled after each handle_datagrams().
   std::size_t poll_release(std::span<BufferId> out) noexcept;
   [[nodiscard]] Instant next_deadline() const noexcept;
-  /// True while poll_transmit() would return something at `now`.
-  [[nodiscard]] bool has_transmit(Instant now) const noexcept;
+  /// True while poll_transmit() may have something to return; it makes this false in the end.
+  [[nodiscard]] bool has_transmit() const noexcept;
   [[nodiscard]] bool has_events() const noexcept;
 
   // --- what can be read ---

@@ -121,10 +121,7 @@ std::size_t Core::Impl::write_hello(Ctx& ctx, std::uint64_t now_ns, TxDatagram& 
 
 /// A firewall may let out and in by the service port alone. Such a peer has one path.
 void Core::Impl::use_service_port(Ctx& ctx, std::uint32_t slot) noexcept {
-  if (ctx.paths[slot].path != kNoPath) {
-    retire_path(ctx.paths[slot].path);
-    ctx.paths[slot].path = kNoPath;
-  }
+  leave_path(ctx.paths[slot]);
   ctx.service_slot = slot;
 }
 
@@ -174,6 +171,47 @@ std::uint64_t Core::Impl::hello_interval_ns(std::uint32_t tries) const noexcept 
 
 // --- responder ---
 
+Core::Impl::KnownHello Core::Impl::look_up_hello(Index peer,
+                                                 const wire::HelloHeader& hello) const noexcept {
+  KnownHello known;
+  if (peer == kNone) return known;
+  for (Index i = peers_[peer].contexts; i != kNone; i = contexts_[i].peer_next) {
+    const Ctx& old = contexts_[i];
+    ++known.contexts_of_peer;
+    if (!old.initiator && old.remote_id == hello.src_ctx && old.remote_nonce == hello.nonce &&
+        old.remote_incarnation == hello.incarnation) {
+      known.context = i;
+      return known;
+    }
+  }
+  known.stale = peers_[peer].incarnation == hello.incarnation && peers_[peer].newest_serial != 0 &&
+                seq_less_equal(hello.ctx_serial, peers_[peer].newest_serial);
+  return known;
+}
+
+/// The same HELLO again: the same answer again.
+void Core::Impl::answer_again(Index index, Arrival& arrival) noexcept {
+  Ctx& ctx = contexts_[index];
+  if (arrival.header.slot >= ctx.paths.size()) {  // not the same, then
+    counters_.rx_malformed.add();
+    return;
+  }
+  ctx.hello_echo_time = arrival.header.tx_time;
+  ctx.hello_arrived_ns = arrival.arrived_ns;
+  ctx.hello_ack_pending = true;
+  adopt_return_path(index, arrival);
+  ctx.ack_slot = arrival.header.slot;
+  mark_ready(index);
+}
+
+bool Core::Impl::shows_cookie(const Arrival& arrival,
+                              const wire::HelloHeader& hello) const noexcept {
+  const std::uint64_t epoch = arrival.now_ns / kCookieEpochNs;
+  const auto& shown = arrival.extensions.cookie;
+  return shown && (*shown == make_cookie(arrival, hello, epoch) ||
+                   (epoch > 0 && *shown == make_cookie(arrival, hello, epoch - 1)));
+}
+
 void Core::Impl::on_hello(Arrival& arrival) noexcept {
   wire::HelloHeader hello;
   if (closing_down_) {
@@ -194,50 +232,27 @@ void Core::Impl::on_hello(Arrival& arrival) noexcept {
     return;
   }
   Index peer = find_peer(hello.endpoint_id);
-  std::uint32_t contexts_of_peer = 0;
-  if (peer != kNone) {
-    for (Index i = peers_[peer].contexts; i != kNone; i = contexts_[i].peer_next) {
-      Ctx& old = contexts_[i];
-      ++contexts_of_peer;
-      if (!old.initiator && old.remote_id == hello.src_ctx && old.remote_nonce == hello.nonce &&
-          old.remote_incarnation == hello.incarnation) {
-        // The same HELLO again: the same answer again.
-        if (arrival.header.slot >= old.paths.size()) {  // not the same, then
-          counters_.rx_malformed.add();
-          return;
-        }
-        old.hello_echo_time = arrival.header.tx_time;
-        old.hello_arrived_ns = arrival.arrived_ns;
-        old.hello_ack_pending = true;
-        adopt_return_path(i, arrival);
-        old.ack_slot = arrival.header.slot;
-        mark_ready(i);
-        return;
-      }
-    }
-    if (peers_[peer].incarnation == hello.incarnation && peers_[peer].newest_serial != 0 &&
-        seq_less_equal(hello.ctx_serial, peers_[peer].newest_serial)) {
-      refuse_hello(arrival, hello, wire::RejectCode::stale);
-      return;
-    }
+  const KnownHello known = look_up_hello(peer, hello);
+  if (known.context != kNone) {
+    answer_again(known.context, arrival);
+    return;
+  }
+  if (known.stale) {
+    refuse_hello(arrival, hello, wire::RejectCode::stale);
+    return;
   }
   // Many contexts, or many of one peer: whoever sends forged HELLOs cannot show the cookie.
-  if (half_open_ >= config_.limits.half_open_free ||
-      contexts_of_peer >= config_.limits.contexts_per_peer / 4) {
-    const std::uint64_t epoch = arrival.now_ns / kCookieEpochNs;
-    const auto& shown = arrival.extensions.cookie;
-    const bool valid = shown && (*shown == make_cookie(arrival, hello, epoch) ||
-                                 (epoch > 0 && *shown == make_cookie(arrival, hello, epoch - 1)));
-    if (!valid) {
-      send_retry(arrival, hello);
-      return;
-    }
+  if ((half_open_ >= config_.limits.half_open_free ||
+       known.contexts_of_peer >= config_.limits.contexts_per_peer / 4) &&
+      !shows_cookie(arrival, hello)) {
+    send_retry(arrival, hello);
+    return;
   }
   if (half_open_ >= config_.limits.half_open) {
     counters_.rx_dropped_handshakes.add();
     return;
   }
-  if (contexts_of_peer >= config_.limits.contexts_per_peer) {
+  if (known.contexts_of_peer >= config_.limits.contexts_per_peer) {
     refuse_hello(arrival, hello, wire::RejectCode::no_room);
     return;
   }

@@ -125,6 +125,18 @@ class Core::Impl {
 
   // handshake.cpp
   Index start_context(std::uint64_t now_ns, Index peer, std::uint32_t prev_ctx = 0) noexcept;
+
+  /// What its peer's contexts say about a HELLO.
+  struct KnownHello {
+    Index context = kNone;  ///< of this very HELLO, seen before
+    std::uint32_t contexts_of_peer = 0;
+    bool stale = false;
+  };
+
+  [[nodiscard]] KnownHello look_up_hello(Index peer, const wire::HelloHeader& hello) const noexcept;
+  void answer_again(Index index, Arrival& arrival) noexcept;
+  [[nodiscard]] bool shows_cookie(const Arrival& arrival,
+                                  const wire::HelloHeader& hello) const noexcept;
   void on_hello(Arrival& arrival) noexcept;
   void on_hello_ack(Arrival& arrival) noexcept;
   void on_retry(Arrival& arrival) noexcept;
@@ -323,6 +335,7 @@ class Core::Impl {
   void judge_slot_loss(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept;
   void close_paths(Ctx& ctx) noexcept;
   void retire_path(PathId path) noexcept;
+  void leave_path(Slot& slot) noexcept;
   void explore(Index index, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t heard_slots(const Ctx& ctx, std::uint64_t now_ns) const noexcept;
   void note_icmp(Index index, std::uint64_t now_ns) noexcept;
@@ -368,7 +381,7 @@ class Core::Impl {
 
   Burst start_burst(Ctx& ctx, std::uint64_t now_ns, std::uint64_t next_bytes, std::uint64_t avoid,
                     std::uint32_t only = kSlotsMax) noexcept;
-  [[nodiscard]] bool window_allows(const Ctx& ctx, std::uint64_t bytes) const noexcept;
+  [[nodiscard]] static bool within_window(Ctx& ctx, std::uint64_t bytes) noexcept;
   [[nodiscard]] std::uint64_t burst_bytes(const Ctx& ctx) const noexcept;
   void emit_sent(Index index, std::uint32_t psn, Burst& burst, std::uint64_t now_ns,
                  std::uint8_t flags, TxDatagram& out) noexcept;

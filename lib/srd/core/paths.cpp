@@ -79,11 +79,13 @@ void Core::Impl::retire_path(PathId path) noexcept {
   retired_[retired_count_++] = path;
 }
 
+void Core::Impl::leave_path(Slot& slot) noexcept {
+  if (slot.path != kNoPath) retire_path(slot.path);
+  slot.path = kNoPath;
+}
+
 void Core::Impl::close_paths(Ctx& ctx) noexcept {
-  for (std::uint32_t i = 0; i < ctx.paths.size(); ++i) {
-    if (ctx.paths[i].path != kNoPath) retire_path(ctx.paths[i].path);
-    ctx.paths[i].path = kNoPath;
-  }
+  for (std::uint32_t i = 0; i < ctx.paths.size(); ++i) leave_path(ctx.paths[i]);
 }
 
 void Core::Impl::probe_slot(Ctx& ctx, std::uint32_t slot) noexcept {
@@ -138,8 +140,7 @@ void Core::Impl::reroll(Index index, std::uint32_t slot_index, std::uint64_t now
   counters_.path_rerolls.add();
   ++ctx.counters.path_rerolls;
   ++slot.rerolls;
-  if (slot.path != kNoPath) retire_path(slot.path);
-  slot.path = kNoPath;
+  leave_path(slot);
   ctx.paths.set_state(slot_index, SlotState::closed);
   slot.generation = static_cast<std::uint8_t>((slot.generation + 1U) & 15U);
   if (open_slot(ctx, slot_index, now_ns, 2)) probe_slot(ctx, slot_index);

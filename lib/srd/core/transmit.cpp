@@ -130,9 +130,11 @@ bool Core::Impl::has_payload_to_send(const Ctx& ctx) const noexcept {
   return !ctx.draining && (!peer.bundles.empty() || !peer.queue.empty() || ctx.current != kNone);
 }
 
-bool Core::Impl::window_allows(const Ctx& ctx, std::uint64_t bytes) const noexcept {
+bool Core::Impl::within_window(Ctx& ctx, std::uint64_t bytes) noexcept {
   if (ctx.in_flight_datagrams == 0) return true;
-  return ctx.in_flight_bytes + bytes <= ctx.congestion.window_bytes();
+  if (ctx.in_flight_bytes + bytes <= ctx.congestion.window_bytes()) return true;
+  ctx.window_limited = true;
+  return false;
 }
 
 std::uint64_t Core::Impl::burst_bytes(const Ctx& ctx) const noexcept {
@@ -153,10 +155,7 @@ std::uint64_t Core::Impl::burst_bytes(const Ctx& ctx) const noexcept {
 Core::Impl::Burst Core::Impl::start_burst(Ctx& ctx, std::uint64_t now_ns, std::uint64_t next_bytes,
                                           std::uint64_t avoid, std::uint32_t only) noexcept {
   Burst burst;
-  if (!window_allows(ctx, next_bytes)) {
-    ctx.window_limited = true;
-    return burst;
-  }
+  if (!within_window(ctx, next_bytes)) return burst;
   const std::uint64_t gap = ctx.congestion.pacing_gap_ns(ctx.rtt.srtt_ns());
   if (gap > 0 && now_ns < ctx.pace_next_ns) {
     ctx.window_limited = true;
@@ -379,10 +378,7 @@ std::size_t Core::Impl::transmit_lost(Index index, std::uint64_t now_ns,
   while (n < out.size() && ctx.lost.count > 0) {
     const std::uint32_t psn = ctx.lost.head;
     const Sent& record = sent(ctx, psn);
-    if (!window_allows(ctx, record.bytes)) {
-      ctx.window_limited = true;
-      break;
-    }
+    if (!within_window(ctx, record.bytes)) break;
     if (burst.datagrams == 0 || (burst.slot == record.slot && ctx.paths.good_count() > 1)) {
       burst = start_burst(ctx, now_ns, record.bytes, std::uint64_t{1} << record.slot);
       if (burst.datagrams == 0) break;
@@ -439,10 +435,7 @@ std::size_t Core::Impl::transmit_small(Index index, std::uint64_t now_ns,
     Bundle& bundle = bundles_[at];
     if (!within_limit(ctx, bundle.payload_bytes, now_ns) || !has_psn_room(ctx, 1 + kPsnReserve))
       break;
-    if (!window_allows(ctx, bundle.payload_bytes)) {
-      ctx.window_limited = true;
-      break;
-    }
+    if (!within_window(ctx, bundle.payload_bytes)) break;
     if (burst.datagrams == 0) {
       burst = start_burst(ctx, now_ns, bundle.payload_bytes, 0);
       if (burst.datagrams == 0) break;
@@ -606,19 +599,12 @@ std::size_t Core::Impl::transmit_data(Index index, std::uint64_t now_ns,
       }
       if (message.one_path_slot != burst.slot) burst = Burst{};
     }
-    if (burst.datagrams > 0) {
-      if (!window_allows(ctx, bytes)) {
-        ctx.window_limited = true;
-        break;
-      }
-    } else {
-      // A burst begins when the window has room for all of it: what each ACK frees would be sent in
-      // ever smaller pieces. One cut short by the end of `out` would cost the device a unit more.
-      const std::uint64_t whole = burst_bytes(ctx);
-      if (!window_allows(ctx, std::min(whole, peers_[ctx.peer].backlog_bytes))) {
-        ctx.window_limited = true;
-        break;
-      }
+    // A burst begins when the window has room for all of it: what each ACK frees would be sent in
+    // ever smaller pieces. One cut short by the end of `out` would cost the device a unit more.
+    const bool begins = burst.datagrams == 0;
+    const std::uint64_t whole = begins ? burst_bytes(ctx) : bytes;
+    if (!within_window(ctx, std::min(whole, peers_[ctx.peer].backlog_bytes))) break;
+    if (begins) {
       ctx.burst_held = n > 0 && (out.size() - n) * ctx.payload_bytes < whole;
       if (ctx.burst_held) break;
       burst = start_data_burst(ctx, message, bytes, now_ns);
@@ -736,8 +722,9 @@ void Core::Impl::handle_tx_done(Instant now, std::span<const TxDone> done) noexc
 void Core::Impl::probe_refused(Index index, std::uint32_t slot, std::uint64_t now_ns) noexcept {
   counters_.tx_refused.add();
   if (index == kNone || slot >= contexts_[index].paths.size()) return;
-  contexts_[index].paths[slot].probe_id = 0;
-  contexts_[index].paths[slot].next_probe_ns = rest_refused(contexts_[index].paths[slot], now_ns);
+  Slot& refusing = contexts_[index].paths[slot];
+  refusing.probe_id = 0;
+  refusing.next_probe_ns = rest_refused(refusing, now_ns);
   rearm(index);
 }
 

@@ -83,7 +83,7 @@ bool Engine::transmit(Instant now, std::size_t budget) noexcept {
     io_->tx_burst(std::span<const TxDatagram>(tx_).first(n));
     collect_done(now);
     sent += n;
-    if (!core_->has_transmit(now)) break;
+    if (!core_->has_transmit()) break;
   }
   return sent > 0;
 }

@@ -281,7 +281,7 @@ int Poller::arm_locked() noexcept {
   Instant deadline = kNever;
   for (srd_endpoint* endpoint : endpoints_) {
     core::Core& core = endpoint->core();
-    if (core.has_events() || core.has_transmit(now)) return 1;
+    if (core.has_events() || core.has_transmit()) return 1;
     deadline = std::min(deadline, core.next_deadline());
     switch (endpoint->engine().io().arm()) {
       case Arm::armed:

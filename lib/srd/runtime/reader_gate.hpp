@@ -17,6 +17,7 @@ class ReaderGate {
   explicit ReaderGate(bool may_use_membarrier = true) noexcept;
   ReaderGate(const ReaderGate&) = delete;
   ReaderGate& operator=(const ReaderGate&) = delete;
+  ~ReaderGate() = default;
 
   /// The worker, one thread at a time. Waits while somebody looks.
   void enter() noexcept {
