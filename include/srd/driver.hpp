@@ -92,8 +92,8 @@ class PacketIo : public PathControl {
   /// What became of datagrams with a cookie: every one with Capabilities::tx_async, else refused
   /// ones. Returns how many were written; out.size() of them: there may be more.
   virtual std::size_t tx_done(std::span<TxDone> out) noexcept = 0;
-  /// What was learned about paths since the last call; returned as by tx_done(). Events that nobody
-  /// polls may be dropped, the oldest first.
+  /// What was learned about paths since the last call; returned as by tx_done(). Events are
+  /// hints: what finds no room until somebody polls may be dropped.
   virtual std::size_t poll_path_events(std::span<PathEvent> out) noexcept = 0;
   /// Prepares to sleep on event_fd(). work_pending: poll again first. No wake-up is lost between.
   virtual Arm arm() noexcept = 0;

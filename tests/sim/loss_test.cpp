@@ -172,6 +172,21 @@ TEST_F(SimLossTest, HostGapCausesNoRetransmitStorm) {
   settle();
 }
 
+// Nothing got through for 10 s, but only because nothing was tried.
+TEST_F(SimLossTest, SenderThatSleptForSecondsTriesAgain) {
+  build();
+  warm_up();
+  world().drop_next(
+      {.from = a, .where = [](const PacketView& packet) { return packet.bytes.size() > 1000; }}, 1);
+  const MessageNumber number = send(a, b, 1000);
+  world().run_for(kMs / 20);
+  ASSERT_EQ(message(number).completed_at, kNeverNs);
+  world().suspend(a, 10 * kSecond);
+  world().run_for(11 * kSecond);
+  settle();
+  EXPECT_EQ(message(number).status, Errc::ok);
+}
+
 TEST_F(SimLossTest, ReceiverGapIsNoLoss) {
   build();
   start_flow(a, b, 64U << 10);

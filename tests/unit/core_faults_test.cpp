@@ -230,6 +230,64 @@ TEST_F(CoreFaultsTest, FifoWantsTwoLaterAcknowledgementsOfABurst) {
   }
 }
 
+TEST_F(CoreFaultsTest, ImpossibleAcksProveNothing) {
+  open();
+  pair().filter = [](bool to_b, const CorePair::Packet&) { return to_b; };  // b's own are lost
+  ASSERT_EQ(pair().send(pair().a, small_, 77), Errc::ok);
+  pair().run(1);
+  const std::size_t done = sends_done();
+  // Three SMALL are acknowledged, the fourth is not, and nothing beyond it was sent.
+  const std::uint32_t sent = context().first_psn_of_a + 3;
+  wire::AckHeader ack;
+  ack.ack_seq = 10'000;
+  ack.echo_slot = 63;
+  ack.echo_gen_attempt = 0xff;
+  const auto impossible = [&](std::uint32_t cumulative, const wire::AckHeader& header,
+                              std::span<const std::uint64_t> words) {
+    const std::uint64_t before = pair().a.core->counters().rx_impossible_acks.value();
+    pair().deliver(pair().a, pair().forge_ack(false, cumulative, header, words));
+    pair().run(1);
+    return pair().a.core->counters().rx_impossible_acks.value() - before == 1 &&
+           sends_done() == done;
+  };
+  EXPECT_TRUE(impossible(sent + 2, ack, {})) << "cumulative beyond what was sent";
+  const std::uint64_t beyond = std::uint64_t{1} << (sent + 1) % 64;
+  EXPECT_TRUE(impossible(sent, ack, std::span(&beyond, 1))) << "a PSN that was not sent";
+  ack.rej_total = 257;
+  EXPECT_TRUE(impossible(sent + 1, ack, {})) << "more rejections than may be unconfirmed";
+  ack.rej_total = 0;
+  EXPECT_FALSE(impossible(sent + 1, ack, {}));
+  EXPECT_EQ(sends_done(), done + 1);
+}
+
+TEST_F(CoreFaultsTest, RefusedDatagramsKeepTheirOrder) {
+  open();
+  const auto payload = pattern(1400 * 6, 2);
+  ASSERT_EQ(pair().send(pair().a, payload), Errc::ok);
+  std::array<TxDatagram, 64> out;
+  const auto psns = [&] {
+    std::vector<std::uint32_t> found;
+    std::vector<TxDone> reports;
+    pair().a.core->handle_timeout(Instant{pair().now_ns});
+    const std::size_t n = pair().a.core->poll_transmit(Instant{pair().now_ns}, out);
+    for (const TxDatagram& datagram : std::span(out).first(n)) {
+      wire::CommonHeader common;
+      if (!wire::decode(std::span(datagram.header).first(datagram.header_bytes), common) ||
+          common.type != PacketType::data) {
+        continue;
+      }
+      found.push_back(common.psn);
+      reports.push_back({datagram.cookie, Errc::would_block});
+    }
+    pair().a.core->handle_tx_done(Instant{pair().now_ns}, reports);
+    return found;
+  };
+  const auto first = psns();
+  ASSERT_GE(first.size(), 2U);
+  pair().now_ns += 1'000'000;
+  EXPECT_EQ(psns(), first);
+}
+
 TEST_F(CoreFaultsTest, SlotThatCouldNotBeOpenedIsTriedAgain) {
   pair_ = std::make_unique<CorePair>();
   small_ = pattern(100, 1);

@@ -69,7 +69,8 @@ void Core::Impl::on_piggy(Index index, Arrival& arrival) noexcept {
 /// Nothing beyond what was sent may be acknowledged, nothing so old that it cannot be ours.
 bool Core::Impl::is_impossible(const Ctx& ctx, const AckInfo& info) noexcept {
   if (seq_less(ctx.nxt, info.cumulative) || (info.bitmap_psn & 63U) != 0 ||
-      seq_diff(ctx.cumulative, info.cumulative) > std::int32_t{kWindowPsnsMax}) {
+      seq_diff(ctx.cumulative, info.cumulative) > std::int32_t{kWindowPsnsMax} ||
+      seq_diff16(info.rej_total, ctx.rej_known) > std::int16_t{kRejectionsPerPeerMax}) {
     return true;
   }
   for (std::size_t w = 0; w < info.received.size(); ++w) {

@@ -19,12 +19,13 @@ constexpr std::uint32_t kRxBlocksSpare = wire::kSmallCountMax;  // for the datag
 Core::Impl::Impl(const Config& config, PathControl& paths) noexcept
     : config_(config), path_control_(paths), prng_(config.seed) {
   for (auto& byte : cookie_key_) byte = static_cast<std::uint8_t>(prng_.next());
+  partial_hash_factor_ = prng_.next() | 1U;
 }
 
 bool Core::Impl::create() noexcept {
   const Limits& limits = config_.limits;
-  const std::uint32_t hash_size = std::bit_ceil(limits.receive_messages);
-  partial_hash_mask_ = hash_size - 1;
+  const std::uint32_t hash_size = std::max(2U, std::bit_ceil(limits.receive_messages));
+  partial_hash_shift_ = 64U - static_cast<unsigned>(std::countr_zero(hash_size));
   // A quarter is for others, but any SMALL datagram must fit.
   records_per_context_ = std::max(limits.receive_messages - limits.receive_messages / 4,
                                   std::min(limits.receive_messages, kRxBlocksSpare));

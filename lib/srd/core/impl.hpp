@@ -220,8 +220,9 @@ class Core::Impl {
     return std::min(rx_messages_.free(), records_per_context_ - ctx.held);
   }
 
-  [[nodiscard]] std::uint32_t hash_partial(Index context, std::uint32_t msg_id) const noexcept {
-    return (msg_id * 0x9e3779b1U ^ context * 0x85ebca6bU) >> 7U & partial_hash_mask_;
+  /// Multiply-shift by a secret factor: peers choose the ids, but not the chain.
+  [[nodiscard]] std::uint64_t hash_partial(Index context, std::uint32_t msg_id) const noexcept {
+    return (std::uint64_t{msg_id} << 32U | context) * partial_hash_factor_ >> partial_hash_shift_;
   }
 
   [[nodiscard]] Index find_partial(Index index, std::uint32_t msg_id) const noexcept;
@@ -476,7 +477,8 @@ class Core::Impl {
   std::array<BlockPool, 3> copy_pools_;  // send copies: 1 KB, 8 KB, 64 KB
   BlockPool rx_small_, rx_large_;        // receive copies: 512 B, 2 KB
   std::unique_ptr<Index[]> partial_hash_;
-  std::uint32_t partial_hash_mask_ = 0;
+  std::uint64_t partial_hash_factor_ = 1;
+  unsigned partial_hash_shift_ = 63;
   std::uint32_t records_per_context_ = 0;  // of rx_messages_
   IndexHash contexts_by_remote_id_;        // open ones
   IndexHash peers_by_endpoint_, peers_by_address_, peers_by_dest_;

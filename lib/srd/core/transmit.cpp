@@ -691,7 +691,9 @@ void Core::Impl::queue_aborts(Index index, std::uint64_t now_ns) noexcept {
 
 void Core::Impl::handle_tx_done(Instant now, std::span<const TxDone> done) noexcept {
   now_ns_ = now.ns;
-  for (const TxDone& report : done) {
+  // Backwards: what was refused goes back to the front, and the first of it shall be in front.
+  for (std::size_t i = done.size(); i-- > 0;) {
+    const TxDone& report = done[i];
     if (report.cookie == 0) continue;
     const auto psn = static_cast<std::uint32_t>(report.cookie);
     Index context = kNone;
