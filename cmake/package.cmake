@@ -4,6 +4,8 @@
 # and pkg-config files), srd-tools (programs and man pages).
 include(CMakePackageConfigHelpers)
 
+set(SRD_COMPONENTS runtime dev tools)
+set(SRD_PACKAGES libsrd0 libsrd-dev srd-tools)
 set(SRD_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/srd)
 install(TARGETS srd srd_static srd_asio EXPORT srdTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev
@@ -13,6 +15,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/srd DESTINATION ${CMAKE_INSTALL_
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/srd COMPONENT dev
         FILES_MATCHING PATTERN "*.md")  # the headers name TUNING.md and DRIVERS.md
+foreach(component package IN ZIP_LISTS SRD_COMPONENTS SRD_PACKAGES)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} RENAME copyright
+          COMPONENT ${component})
+endforeach()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/srdConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/cmake/srdConfig.cmake

@@ -63,8 +63,8 @@ std::vector<srd_address> resolve_host(const std::string& host, std::uint16_t por
     throw Failure(
         kExitFailure,
         fmt::format("cannot resolve host \"{}\"{}: {}; give an address or check the name", host,
-                    family == Family::v4   ? " as IPv4 (-4)"
-                    : family == Family::v6 ? " as IPv6 (-6)"
+                    family == Family::v4   ? " as IPv4"
+                    : family == Family::v6 ? " as IPv6"
                                            : "",
                     gai_strerror(status)));
   }

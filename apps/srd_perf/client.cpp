@@ -248,7 +248,7 @@ void Client::handle_accept(const ControlMessage& message, std::uint64_t now_ns) 
   const auto paths = transport_->paths(peer_);
   if (!paths.empty() && paths.front().local.family != 0) info_.local = paths.front().local;
   if (const auto peer = transport_->endpoint().peer_info(peer_)) {
-    info_.datagram_bytes = peer->datagram_bytes;
+    info_.payload_bytes = peer->payload_bytes;
   }
   const Session::Identity identity{peer_, message.tag, kSerial};
   session_ =

@@ -90,6 +90,7 @@ constexpr CounterName<srd_stats> kEndpointCounters[] = {
     {"tx_refused", &srd_stats::tx_refused},
     {"icmp_errors", &srd_stats::icmp_errors},
     {"gso_fallbacks", &srd_stats::gso_fallbacks},
+    {"paths_refused", &srd_stats::paths_refused},
 };
 
 template <class Struct, std::size_t N>

@@ -136,7 +136,12 @@ void convert_client(const CLI::App& app, const RawOptions& raw, Options& options
     parameters.duration_s = 0;
   }
   options.client_port = convert_port("--cport", raw.client_port, 0);
-  if (options.connect_timeout_ms == 0) usage_error("--connect-timeout must be at least 1 ms");
+  if (options.connect_timeout_ms < kConnectTimeoutMinMs ||
+      options.connect_timeout_ms > kConnectTimeoutMaxMs) {
+    usage_error(fmt::format("--connect-timeout is {} ms; it must be {} to {}",
+                            options.connect_timeout_ms, kConnectTimeoutMinMs,
+                            kConnectTimeoutMaxMs));
+  }
   // Client and server check again against their endpoints; here only what can be known at once.
   if (std::string text = validate_parameters(parameters, kNoMessageLimit); !text.empty()) {
     usage_error(text);

@@ -15,6 +15,10 @@ namespace perf {
 /// Next to iperf3's 5201; below the ephemeral range of Linux (32768-60999).
 inline constexpr std::uint16_t kDefaultPort = 5211;
 
+/// What an endpoint takes.
+inline constexpr std::uint32_t kConnectTimeoutMinMs = 100;
+inline constexpr std::uint32_t kConnectTimeoutMaxMs = 3'600'000;
+
 enum class Role : std::uint8_t { server, client };
 
 struct Options {
@@ -32,7 +36,7 @@ struct Options {
   bool verbose = false;
   bool force_flush = false;
   bool busy_poll = false;
-  std::uint32_t connect_timeout_ms = 3000;
+  std::uint32_t connect_timeout_ms = 3000;  ///< kConnectTimeoutMinMs to kConnectTimeoutMaxMs
   std::string log_file;
   std::string title;
   UnitFormat unit_format = UnitFormat::adaptive;

@@ -59,7 +59,7 @@ Json start_of(const TestRecord& record) {
                                     {"port", info.remote.port}};
   }
   start["cookie"] = parameters.cookie;
-  start["tcp_mss_default"] = info.datagram_bytes;
+  start["tcp_mss_default"] = info.payload_bytes;
   start["target_bitrate"] = parameters.rate_bits_per_s;
   start["fq_rate"] = 0;
   start["sock_bufsize"] = parameters.window_bytes;

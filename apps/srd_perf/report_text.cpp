@@ -66,7 +66,7 @@ void TextReporter::started(const TestRecord& record) {
   }
   if (verbose_) {
     line(fmt::format("      Cookie: {}", parameters.cookie));
-    line(fmt::format("      Datagram payload: {}", info.datagram_bytes));
+    line(fmt::format("      Datagram payload: {}", info.payload_bytes));
     if (parameters.rate_bits_per_s != 0) {
       line(fmt::format("      Target Bitrate: {}", parameters.rate_bits_per_s));
     }

@@ -130,7 +130,7 @@ struct TestInfo {
   std::string target_host;            ///< client: as given on the command line
   srd_address local{}, remote{};
   std::int64_t wall_clock_s = 0;
-  std::uint64_t datagram_bytes = 0;  ///< payload of one datagram
+  std::uint64_t payload_bytes = 0;  ///< of a message in one datagram
   std::uint64_t receive_pool_bytes = 0;
   std::string title;
 

@@ -335,7 +335,7 @@ void Server::handle_open(srd_peer peer, const ControlMessage& message, std::uint
   info.title = options_.title;
   if (const auto known = transport_->endpoint().peer_info(peer)) {
     info.remote = known->address;
-    info.datagram_bytes = known->datagram_bytes;
+    info.payload_bytes = known->payload_bytes;
   }
   const auto paths = transport_->paths(peer);
   if (!paths.empty() && paths.front().local.family != 0) info.local = paths.front().local;

@@ -247,7 +247,7 @@ class ServiceState : public std::enable_shared_from_this<ServiceState> {
   inline bool resubmit() noexcept;
 
   void sleep_or_pump() {
-    if (!descriptor_ || !poller_->arm()) {
+    if (std::error_code failed; !descriptor_ || !poller_->arm(failed)) {
       request_pump();
       return;
     }
@@ -684,10 +684,16 @@ class AsyncEndpoint {
   }
 
   /// The bound address with its real port.
-  [[nodiscard]] Address address() const noexcept { return state_->endpoint().address(); }
+  [[nodiscard]] Address address() const noexcept {
+    const std::lock_guard lock(state_->service().mutex());
+    return state_->endpoint().address();
+  }
 
   /// The endpoint's counters.
-  [[nodiscard]] Stats stats() const noexcept { return state_->endpoint().stats(); }
+  [[nodiscard]] Stats stats() const noexcept {
+    const std::lock_guard lock(state_->service().mutex());
+    return state_->endpoint().stats();
+  }
 
   /// The Service's.
   [[nodiscard]] executor_type get_executor() const noexcept { return state_->service().executor(); }

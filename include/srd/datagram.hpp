@@ -52,6 +52,7 @@ inline constexpr std::size_t kHeaderBytesMax = 96;
 /// Payload pieces of one datagram: at most two application buffers meet in it.
 inline constexpr std::size_t kPayloadSegmentsMax = 2;
 
+/// A piece of payload to send, the caller's memory.
 struct Segment {
   const std::byte* data = nullptr;
   std::uint32_t bytes = 0;
@@ -67,7 +68,6 @@ struct TxDatagram {
   Ecn ecn = Ecn::not_ect;
   bool copy = false;         ///< the driver must not reference `payload` after tx_burst returns
   std::uint64_t cookie = 0;  ///< 0: no TxDone wanted; a refusal is only counted
-  Instant not_before{};      ///< pacing; ignored unless Capabilities::pacing
   std::array<Segment, kPayloadSegmentsMax> payload{};
   alignas(8) std::array<std::byte, kHeaderBytesMax> header{};
 
@@ -96,12 +96,18 @@ struct RxDatagram {
 struct TxDone {
   std::uint64_t cookie = 0;
   Errc status = Errc::ok;  ///< ok, would_block, message_too_long, no_route, not_permitted
-  Instant at{};
 };
 
 /// Something a driver learned about a path or destination. Always a hint, never a verdict.
 struct PathEvent {
-  enum class Kind : std::uint8_t { refused, unreachable, mtu, link_up, link_down };
+  enum class Kind : std::uint8_t {
+    refused,      ///< nobody listens at the destination's port (ICMP port unreachable)
+    unreachable,  ///< a router or this host knows no way to it
+    mtu,          ///< a datagram was longer than the route takes: `value`
+    link_up,      ///< the device sends and receives again
+    link_down,    ///< it does not
+  };
+
   Kind kind = Kind::refused;
   PathId path = kNoPath;
   DestId dest = kNoDest;          ///< kNoDest: not attributable to one destination

@@ -30,7 +30,6 @@ struct Capabilities {
   bool tx_async = false;                    ///< payload is referenced until TxDone
   bool tx_needs_region = false;             ///< payload must lie in registered memory
   bool ecn = false;                         ///< ECN bits are set on send and read on receive
-  bool pacing = false;                      ///< honours TxDatagram::not_before
   bool can_sleep = false;                   ///< event_fd() and arm() work
   bool kernel_path = false;  ///< kernel network stack: coarse timing, host gaps (TUNING.md)
 };
@@ -45,9 +44,15 @@ struct IoCounters {
   std::uint64_t rx_truncated = 0;   ///< longer than a receive buffer; dropped
   std::uint64_t icmp_errors = 0;    ///< read from error queues
   std::uint64_t gso_fallbacks = 0;  ///< bursts resent singly because a device refused segmentation
+  std::uint64_t paths_refused = 0;  ///< open_path() calls that found no descriptor or port
 };
 
-enum class Arm : std::uint8_t { armed, work_pending, unsupported };
+/// What became of PacketIo::arm().
+enum class Arm : std::uint8_t {
+  armed,         ///< event_fd() becomes readable when something arrives: sleep
+  work_pending,  ///< something is there already: poll
+  unsupported,   ///< the device cannot wake anybody: poll, whatever it costs
+};
 
 /// Opens and closes ways through the network. The only calls the protocol core makes outwards; both
 /// may cost a system call and happen on path changes only, never per datagram; answers to

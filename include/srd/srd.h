@@ -207,6 +207,7 @@ typedef struct srd_stats {
   uint64_t tx_piggybacks; /* acknowledgements that rode on data */
   uint64_t late_timers, rx_impossible_acks, rx_dropped_handshakes;
   uint64_t gso_fallbacks, rx_starved, rx_truncated; /* from the driver */
+  uint64_t paths_refused; /* from the driver: paths not opened for want of a descriptor */
 } srd_stats;
 
 enum { SRD_PEER_IDLE = 0, SRD_PEER_CONNECTING = 1, SRD_PEER_UP = 2, SRD_PEER_LOST = 3 };
@@ -256,6 +257,7 @@ typedef struct srd_peer_info {
   uint64_t tx_retransmits, tx_spurious, losses_fifo, losses_rack, tail_probes, rto_probes;
   uint64_t rx_duplicates, rx_ce, rx_rejected_messages, tx_rejected_messages;
   uint64_t path_rerolls, path_suspects, peer_restarts;
+  uint64_t payload_bytes; /* of a message in one datagram; 0 before the handshake */
 } srd_peer_info;
 
 /* ---- functions ---- */

@@ -320,8 +320,13 @@ class Poller {
   /// Sends what is queued, without receiving.
   std::error_code flush() noexcept { return to_error(srd_poller_flush(handle())); }
 
-  /// For foreign event loops: true = may sleep until fd() is readable, false = poll() first.
-  bool arm() noexcept { return srd_poller_arm(handle()) == 0; }
+  /// For foreign event loops: true = may sleep until fd() is readable, false without an error =
+  /// poll() first. Errors: not_supported (the device cannot sleep), not_permitted (after fork).
+  bool arm(std::error_code& error) noexcept {
+    const int status = srd_poller_arm(handle());
+    error = to_error(std::min(status, 0));
+    return status == 0;
+  }
 
   /// Pollable for arrivals, timers and wakes; negative if the device cannot sleep. Any thread.
   [[nodiscard]] int fd() const noexcept { return srd_poller_fd(handle()); }

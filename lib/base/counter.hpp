@@ -14,8 +14,6 @@ class Counter {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
 
-  void sub(std::uint64_t n = 1) noexcept { add(~n + 1); }
-
   void set(std::uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
 
   [[nodiscard]] std::uint64_t value() const noexcept {

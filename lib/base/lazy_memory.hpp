@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 namespace srd {
 
@@ -12,6 +13,16 @@ class LazyMemory {
   LazyMemory() = default;
   LazyMemory(const LazyMemory&) = delete;
   LazyMemory& operator=(const LazyMemory&) = delete;
+
+  LazyMemory(LazyMemory&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+  LazyMemory& operator=(LazyMemory&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
   ~LazyMemory();
 
   /// Reserves `bytes`; called once. False: no address space left.

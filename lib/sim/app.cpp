@@ -125,7 +125,6 @@ bool App::pump() {
   while (!queue_.empty()) {
     const Errc status = submit(queue_.front());
     if (status == Errc::would_block) {
-      ++would_blocks_;
       blocked_ = true;
       break;
     }

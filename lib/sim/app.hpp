@@ -62,8 +62,6 @@ class App {
   }
 
   /// Messages that the core refused for a full queue, so far.
-  [[nodiscard]] std::uint64_t would_blocks() const noexcept { return would_blocks_; }
-
   AppConfig config;
   /// Called for every event after it was checked; may send.
   std::function<void(const core::Event&)> on_event;
@@ -90,7 +88,6 @@ class App {
   std::vector<AppEvent> events_;
   std::vector<srd_iov> segments_;
   std::vector<std::byte> copied_;
-  std::uint64_t would_blocks_ = 0;
   bool blocked_ = false;
 };
 

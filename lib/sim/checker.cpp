@@ -165,7 +165,6 @@ void Checker::deliver_tiny(HostId host, std::uint16_t channel, std::uint64_t byt
 HostId Checker::handle_delivery(HostId host, std::uint16_t channel, std::uint64_t bytes,
                                 std::span<const std::span<const std::byte>> pieces, TimeNs now) {
   ++delivered_;
-  delivered_bytes_ += bytes;
   bytes_at_[index_of(host)] += bytes;
   std::uint64_t sum = 0;
   for (const auto piece : pieces) sum += piece.size();

@@ -96,8 +96,6 @@ class Checker {
 
   [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
 
-  [[nodiscard]] std::uint64_t delivered_bytes() const noexcept { return delivered_bytes_; }
-
   [[nodiscard]] std::uint64_t succeeded() const noexcept { return succeeded_; }
 
   [[nodiscard]] std::uint64_t failed() const noexcept { return failed_; }
@@ -136,7 +134,7 @@ class Checker {
   std::map<std::uint32_t, std::uint64_t> bytes_at_;
   std::vector<std::string> failures_;
   std::uint64_t failure_count_ = 0;
-  std::uint64_t outstanding_ = 0, delivered_ = 0, delivered_bytes_ = 0, succeeded_ = 0, failed_ = 0;
+  std::uint64_t outstanding_ = 0, delivered_ = 0, succeeded_ = 0, failed_ = 0;
 };
 
 }  // namespace srd::sim

@@ -2,6 +2,7 @@
 #include "sim/host.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "sim/world.hpp"
@@ -71,7 +72,7 @@ void Host::start() {
     for (auto& byte : endpoint_id_) byte = static_cast<std::uint8_t>(prng_.next());
   }
   core.endpoint_id = endpoint_id_;
-  core.incarnation = incarnation_ = prng_.next() | 1;
+  core.incarnation = prng_.next() | 1;
   core.full_check = config_.full_check;
   auto io = std::make_unique<SimIo>(world_, *this, config_.io, address_);
   io_ = io.get();
@@ -162,10 +163,10 @@ void Host::run_turn(TimeNs now) {
   const IoCounters before = io_->counters();
   TurnClock clock(*this);
   const bool worked = engine_->turn(clock);
+  check_limits();
   const bool acted = app_.turn();
   const IoCounters& after = io_->counters();
   busy_until_ = busy_time();
-  cpu_total_ns_ += spent_ns_;
   watch_for_spin(acted || after.rx_datagrams != before.rx_datagrams ||
                  after.tx_datagrams != before.tx_datagrams);
   next_turn_ = kNeverNs;  // what asked for a turn meanwhile did not know how long this one lasts
@@ -181,6 +182,32 @@ void Host::plan_next_turn(bool worked) {
   const Instant deadline = core.next_deadline();
   const TimeNs at = std::min(deadline == kNever ? kNeverNs : to_world(deadline), app_.next_at());
   if (at != kNeverNs) wake(std::max(at, busy_until_));
+}
+
+void Host::check_limits() {
+  const core::Counters& counters = engine_->core().counters();
+  const auto expect_within = [this](std::uint64_t value, std::uint64_t limit, const char* what) {
+    if (value <= limit) return;
+    world_.fail(name() + ": " + std::to_string(value) + " " + what + ", the limit is " +
+                std::to_string(limit));
+  };
+  expect_within(counters.receive_pool_used_bytes.value(), config_.limits.receive_pool_bytes,
+                "bytes of the receive pool in use");
+  expect_within(counters.sends_active.value(), config_.limits.send_messages, "sends active");
+  expect_within(counters.peers_active.value(), config_.limits.peers, "peers active");
+  expect_within(io_->loaned_buffers(), io_->config().rx_buffers, "receive buffers on loan");
+  for (const auto& [to, peer] : app_.peers()) {
+    srd_peer_info info{};
+    info.struct_bytes = sizeof info;
+    if (!engine_->core().peer_info(peer, info)) continue;
+    // A window that was cut leaves more in flight than it has room for, but nothing is added. One
+    // datagram may always be out, and a tail probe.
+    std::uint64_t& before = in_flight_[to];
+    expect_within(info.in_flight_bytes,
+                  std::max(info.window_bytes, before) + std::uint64_t{2} * info.datagram_bytes,
+                  "bytes in flight to one peer");
+    before = info.in_flight_bytes;
+  }
 }
 
 void Host::watch_for_spin(bool moved) {

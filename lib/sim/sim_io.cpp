@@ -48,7 +48,6 @@ Capabilities SimIo::capabilities(const IoConfig& config, bool kernel_path) noexc
   caps.tx_burst_bytes_max = config.burst_bytes_max;
   caps.tx_async = config.tx_async;
   caps.ecn = config.ecn;
-  caps.pacing = config.pacing;
   caps.kernel_path = kernel_path;
   return caps;
 }
@@ -330,8 +329,7 @@ void SimIo::send_run(std::span<const TxDatagram> run) {
     refused_paths_.push_back(path);
     counters_.tx_refused += run.size();
     for (const TxDatagram& datagram : run) {
-      done_.push_back({datagram.cookie, too_long ? Errc::message_too_long : Errc::would_block,
-                       host_.to_local(now)});
+      done_.push_back({datagram.cookie, too_long ? Errc::message_too_long : Errc::would_block});
     }
     return;
   }
@@ -349,7 +347,6 @@ void SimIo::send_run(std::span<const TxDatagram> run) {
   }
   counters_.tx_datagrams += run.size();
   TimeNs start = std::max(now, nic_busy_until_);
-  if (config_.pacing) start = std::max(start, host_.to_world(run[0].not_before));
   const TimeNs span = wire_bytes * 8 * kSecond / config_.nic_rate_bps;
   train.head = start + span / run.size();
   train.tail = start + span;
@@ -366,7 +363,7 @@ void SimIo::send_run(std::span<const TxDatagram> run) {
     if (config_.tx_async) {
       for (const TxDatagram& datagram : run) {
         if (datagram.cookie != 0) {
-          done_.push_back({datagram.cookie, Errc::ok, host_.to_local(now)});
+          done_.push_back({datagram.cookie, Errc::ok});
         }
       }
     }
@@ -393,7 +390,7 @@ void SimIo::handle_departure(Train& train) {
   load(train, train.unsent);
   for (const TxDatagram& datagram : train.unsent) {
     if (datagram.cookie != 0) {
-      done_.push_back({datagram.cookie, Errc::ok, host_.to_local(world_.now())});
+      done_.push_back({datagram.cookie, Errc::ok});
     }
   }
   train.unsent.clear();

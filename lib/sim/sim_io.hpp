@@ -30,7 +30,6 @@ struct IoConfig {
   std::uint32_t ports = 16'384;             ///< source ports that open_path() may give out
   bool gro = true;
   bool tx_async = false;
-  bool pacing = false;
   bool ecn = true;
   bool timestamps = true;  ///< RxDatagram::arrived is filled
 };
@@ -89,8 +88,6 @@ class SimIo final : public PacketIo {
   [[nodiscard]] std::uint32_t loaned_buffers() const noexcept { return loaned_; }
 
   [[nodiscard]] std::size_t unsent_trains() const noexcept { return departing_; }
-
-  [[nodiscard]] std::size_t open_paths() const noexcept { return open_paths_; }
 
   [[nodiscard]] IoConfig& config() noexcept { return config_; }
 

@@ -177,7 +177,6 @@ HostConfig SwarmRun::draw_host() {
   if (prng_.chance(0.15)) config.io.rx_buffers = static_cast<std::uint32_t>(between(64, 256));
   config.io.gro = prng_.chance(0.8);
   config.io.tx_async = prng_.chance(0.3);
-  config.io.pacing = prng_.chance(0.2);
   config.io.ecn = prng_.chance(0.8);
   config.io.timestamps = prng_.chance(0.8);
   config.io.burst_segments_max = bypass_ ? 8 : 43;
@@ -209,12 +208,12 @@ void SwarmRun::draw_hosts() {
   for (std::uint64_t i = 0; i < hosts; ++i) {
     HostConfig& config = world_.host(HostId{static_cast<std::uint32_t>(i)}).config();
     note("  h%" PRIu64
-         ": %u slots, %u B datagrams, socket queue %u, %u buffers%s%s%s, %.0f gaps/s, "
+         ": %u slots, %u B datagrams, socket queue %u, %u buffers%s%s, %.0f gaps/s, "
          "refusals %.1f %%, hold %" PRIu64 " us, %d ppm",
          i, config.limits.paths, config.io.datagram_bytes, config.io.rx_queue_datagrams,
          config.io.rx_buffers, config.io.gro ? " gro" : "", config.io.tx_async ? " async" : "",
-         config.io.pacing ? " pacing" : "", config.gaps.per_second, config.io.refuse * 100,
-         config.app.hold_ns / kUs, config.clock_ppm);
+         config.gaps.per_second, config.io.refuse * 100, config.app.hold_ns / kUs,
+         config.clock_ppm);
   }
 }
 

@@ -101,8 +101,6 @@ class World {
 
   void fail(const std::string& text) { checker_.fail(now_, text); }
 
-  [[nodiscard]] bool has_failed() const noexcept { return checker_.failure_count() > 0; }
-
   /// Runs quietly for a while, then checks what must hold when all is over: every message judged,
   /// no receive memory in use, no buffer on loan, no traffic between idle hosts.
   void finish();

@@ -3,11 +3,10 @@
 // case (65,536 paths) of which most endpoints use a few entries.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <type_traits>
-#include <utility>
+
+#include "base/lazy_memory.hpp"
 
 namespace srd::sock {
 
@@ -20,41 +19,23 @@ class LazyArray {
 
   /// `count` zeroed entries; is_valid() is false if the address space is exhausted.
   explicit LazyArray(std::size_t count) noexcept {
-    void* memory = ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return;
-    data_ = static_cast<T*>(memory);
-    size_ = count;
+    if (memory_.allocate(count * sizeof(T))) size_ = count;
   }
 
-  ~LazyArray() {
-    if (data_ != nullptr) ::munmap(data_, size_ * sizeof(T));
-  }
-
-  LazyArray(LazyArray&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-  LazyArray& operator=(LazyArray&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-
-  LazyArray(const LazyArray&) = delete;
-  LazyArray& operator=(const LazyArray&) = delete;
-
-  [[nodiscard]] bool is_valid() const noexcept { return data_ != nullptr; }
+  [[nodiscard]] bool is_valid() const noexcept { return size_ != 0; }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  [[nodiscard]] T* data() noexcept { return data_; }
+  [[nodiscard]] T* data() noexcept { return reinterpret_cast<T*>(memory_.data()); }
 
-  T& operator[](std::size_t i) noexcept { return data_[i]; }
+  T& operator[](std::size_t i) noexcept { return data()[i]; }
 
-  const T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  const T& operator[](std::size_t i) const noexcept {
+    return reinterpret_cast<const T*>(memory_.data())[i];
+  }
 
  private:
-  T* data_ = nullptr;
+  LazyMemory memory_;
   std::size_t size_ = 0;
 };
 

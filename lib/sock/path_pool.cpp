@@ -45,7 +45,8 @@ Errc PathPool::open() noexcept {
 
   SocketWishes wishes = config_.wishes;
   wishes.local_info = is_wildcard(config_.bind);
-  auto fd = open_socket(calls_, config_.bind, wishes, grants_);
+  SocketGrants grants;
+  auto fd = open_socket(calls_, config_.bind, wishes, grants);
   if (!fd) return fd.errc();
   Socket& service = sockets_[kServiceSocket];
   service.local = bound_address(fd->get());
@@ -225,7 +226,10 @@ Result<PathId> PathPool::open_path(Instant now, DestId id, std::uint32_t entropy
   Dest* dest = dest_entry(id);
   if (dest == nullptr || dest->forgotten) return Errc::not_found;
   const auto socket = choose_socket(*dest, entropy);
-  if (!socket) return socket.errc();
+  if (!socket) {
+    refused_.add();
+    return socket.errc();
+  }
   const auto path = take_path(*socket, dest->address);
   if (!path) {
     if (*socket != kServiceSocket && sockets_[*socket].users == 0) close_socket(*socket);

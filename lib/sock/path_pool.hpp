@@ -16,6 +16,7 @@
 #include "srd/datagram.hpp"
 #include "srd/result.hpp"
 
+#include "base/counter.hpp"
 #include "sock/lazy_array.hpp"
 #include "sock/socket.hpp"
 
@@ -123,11 +124,12 @@ class PathPool {
     return sockets_[socket].local;
   }
 
-  [[nodiscard]] const SocketGrants& grants() const noexcept { return grants_; }
-
   [[nodiscard]] int family() const noexcept { return socket_family(config_.bind); }
 
   [[nodiscard]] unsigned open_sockets() const noexcept;
+
+  /// Calls of open_path() that found no socket and could open none. Any thread.
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.value(); }
 
   // --- local addresses ---
   /// Index for a local address seen on arriving datagrams; 0 if the table is full. O(table) when
@@ -175,7 +177,7 @@ class PathPool {
   const Syscalls& calls_;
   Config config_;
   SocketObserver& observer_;
-  SocketGrants grants_{};
+  Counter refused_;
   std::array<Socket, kSocketsMax> sockets_{};
 
   LazyArray<Path> paths_;

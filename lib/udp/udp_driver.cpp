@@ -85,7 +85,10 @@ void explain(Errc error, const Address& bind) {
       fail(error, "udp: out of file descriptors; raise the limit with: ulimit -n 4096");
       return;
     case Errc::no_memory:
-      fail(error, "udp: out of memory for sockets or receive buffers");
+      fail(error,
+           "udp: out of memory for sockets or receive buffers; give the program more, or fewer "
+           "paths "
+           "and receive buffers");
       return;
     case Errc::not_supported:
       fail(
@@ -233,6 +236,12 @@ class UdpDriver final : public Driver {
                            "buffers are limited to %" PRIu32 " bytes, %" PRIu32
                            " are wished. Run as root: sysctl -w net.core.rmem_max=%" PRIu32,
                            counted.rx_host_drops, granted, wished, wished));
+    }
+    if (counted.paths_refused > 0) {
+      out.push_back(format("too few file descriptors are allowed for all paths (%" PRIu64
+                           " could not be opened so far; each local port takes one). Run before "
+                           "the program: ulimit -n 4096",
+                           counted.paths_refused));
     }
     if (counted.gso_fallbacks > 0) {
       out.push_back(format("a network device refused UDP_SEGMENT (%" PRIu64 " bursts were sent "

@@ -72,6 +72,7 @@ IoCounters UdpIo::counters() const noexcept {
   rx_.read_counters(out);
   tx_.read_counters(out);
   out.icmp_errors = errors_.errors();
+  out.paths_refused = pool_.refused();
   return out;
 }
 

@@ -94,7 +94,7 @@ Receiver::Receiver(const sock::Syscalls& calls, sock::PathPool& pool, sock::Erro
 Errc Receiver::open() noexcept {
   if (!buffers_.is_valid()) return Errc::no_memory;
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
-  return epoll_.is_open() ? Errc::ok : Errc::no_memory;
+  return epoll_.is_open() ? Errc::ok : sock::setup_error(errno);
 }
 
 bool Receiver::add_socket(unsigned socket, int fd) noexcept {
@@ -329,7 +329,7 @@ std::uint64_t Receiver::wall_ahead_ns() const noexcept {
 }
 
 // The stamp is wall-clock time, which may step. Nothing can have arrived before the socket was last
-// seen empty, so a step does no harm (PROTOCOL.md 6: time in the socket queue is not network
+// seen empty, so a step does no harm (PROTOCOL.md 8.1: time in the socket queue is not network
 // delay).
 Instant Receiver::arrival(unsigned socket, std::uint64_t stamp_ns) noexcept {
   const std::uint64_t now = last_now_.ns;

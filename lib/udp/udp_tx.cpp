@@ -287,7 +287,7 @@ void Sender::refuse(const TxDatagram& datagram, Errc status) noexcept {
   refused_.add();
   if (datagram.cookie == 0) return;
   if (done_tail_ - done_head_ == kDoneMax) ++done_head_;
-  done_[done_tail_++ % kDoneMax] = {datagram.cookie, status, sock::monotonic_now()};
+  done_[done_tail_++ % kDoneMax] = {datagram.cookie, status};
 }
 
 std::size_t Sender::poll_done(std::span<TxDone> out) noexcept {

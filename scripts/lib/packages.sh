@@ -31,12 +31,12 @@ srd_ensure_packages() {
   echo "Debian packages that are missing: ${missing[*]}"
   if [[ $assume_yes != 1 ]]; then
     if [[ ! -t 0 ]]; then
-      echo "Not installed, as nobody can be asked here. Run again with --yes, or: apt-get install ${missing[*]}"
+      echo "Not installed, as nobody can be asked here. Run again with --yes, or: sudo apt-get install ${missing[*]}"
       return 1
     fi
     read -r -p "Install them now with apt-get? [y/N] " answer || answer=n
     if [[ $answer != [yY]* ]]; then
-      echo "Not installed. To do it yourself: apt-get install ${missing[*]}"
+      echo "Not installed. To do it yourself: sudo apt-get install ${missing[*]}"
       return 1
     fi
   fi

@@ -14,6 +14,7 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <string>
 #include <thread>
@@ -289,6 +290,22 @@ TEST_F(AsioTest, CloseAbortsEverythingPendingAndLaterCallsFail) {
   alice_.async_receive([&](error_code error, Message) { got.push_back(error); });
   ASSERT_TRUE(run_until([&] { return got.size() == 3; }));
   EXPECT_EQ(got[2], net::error::bad_descriptor);
+}
+
+TEST_F(AsioTest, CountersAndAddressMayBeReadWhileAnotherThreadCloses) {
+  std::atomic<bool> reading{false}, closed{false};
+  std::thread reader([&] {
+    while (!closed.load()) {
+      static_cast<void>(alice_.stats());
+      static_cast<void>(alice_.address());
+      reading.store(true);
+    }
+  });
+  while (!reading.load()) std::this_thread::yield();
+  alice_.close();
+  closed.store(true);
+  reader.join();
+  EXPECT_EQ(alice_.address().family, 0);
 }
 
 TEST_F(AsioTest, CloseTakesBackMessagesThatNoHandlerHasSeen) {

@@ -95,7 +95,8 @@ TEST(VeneerTest, MovedFromAndEmptyObjectsAnswerWithErrors) {
   EXPECT_TRUE(none.poll(completions, error).empty());
   EXPECT_EQ(error, Errc::invalid_argument);
   EXPECT_LT(none.fd(), 0);
-  EXPECT_FALSE(none.arm());
+  EXPECT_FALSE(none.arm(error));
+  EXPECT_EQ(error, Errc::invalid_argument);
   Message message;
   EXPECT_FALSE(message);
   EXPECT_EQ(message.bytes(), 0U);

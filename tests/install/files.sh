@@ -20,6 +20,9 @@ done
 for document in API.md TUNING.md DRIVERS.md; do
   [[ -f $stage/share/doc/srd/$document ]] || complain "share/doc/srd/$document is not installed"
 done
+for package in libsrd0 libsrd-dev srd-tools; do
+  grep -q "Apache License" "$stage/share/doc/$package/copyright" || complain "no licence of $package is installed"
+done
 for program in "$@"; do
   "$stage/bin/$program" --version || complain "$program --version failed"
   [[ -f $stage/share/man/man1/$program.1 ]] || complain "no man page of $program"

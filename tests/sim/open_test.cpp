@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Set-up of contexts: lost, late, repeated, crossing and forged handshakes.
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "srd/wire/check.hpp"
@@ -192,6 +194,11 @@ TEST_F(SimOpenTest, OnePortFirewallLeavesOnePath) {
   world().run_for(3 * kSecond);
   start_flow(a, b, 20'000);
   world().run_for(100 * kMs);
+  std::array<srd_path_info, 32> paths{};
+  const std::size_t count = world().host(a).core().path_info(world().host(a).app().peer(b), paths);
+  const auto good = std::count_if(paths.begin(), paths.begin() + static_cast<int>(count),
+                                  [](const srd_path_info& p) { return p.state == SRD_PATH_GOOD; });
+  EXPECT_EQ(good, 1);
   settle();
   EXPECT_EQ(message(first).status, Errc::ok);
   EXPECT_EQ(message(back).status, Errc::ok);

@@ -69,6 +69,23 @@ TEST_F(CongestionTest, RandomMarksWithoutQueueDoNotCut) {
   EXPECT_GE(window_.window_bytes(), before);
 }
 
+TEST_F(CongestionTest, MarksOnMostOfAFillingQueueCut) {
+  for (int i = 0; i < 8; ++i) round(0);
+  const std::uint64_t before = window_.window_bytes();
+  for (int i = 0; i < 4; ++i) round(window_.target_ns() * 6 / 10, 1.0);
+  EXPECT_LE(window_.window_bytes(), before * 85 / 100);
+  EXPECT_GE(window_.window_bytes(), before * 30 / 100) << "a fifth at most per round trip";
+}
+
+TEST_F(CongestionTest, MarksOnMostStopGrowthThoughTheQueueIsShort) {
+  for (int i = 0; i < 4; ++i) round(0);
+  const std::uint64_t before = window_.window_bytes();
+  for (int i = 0; i < 10; ++i) round(0, 1.0);
+  EXPECT_EQ(window_.window_bytes(), before);
+  for (int i = 0; i < 10; ++i) round(0);
+  EXPECT_GT(window_.window_bytes(), before) << "and without them it grows";
+}
+
 TEST_F(CongestionTest, FewLossesDoNotCut) {
   for (int i = 0; i < 8; ++i) round(0);
   const std::uint64_t before = window_.window_bytes();

@@ -281,7 +281,7 @@ TEST(CoreContractTest, RefusedDatagramIsNeitherLostNorRetransmitted) {
   const std::size_t n = pair.a.core->poll_transmit(now, out);
   ASSERT_GT(n, 0U);
   for (std::size_t i = 0; i < n; ++i) {
-    const TxDone refusal{out[i].cookie, Errc::would_block, now};
+    const TxDone refusal{out[i].cookie, Errc::would_block};
     pair.a.core->handle_tx_done(now, std::span(&refusal, 1));
   }
   ASSERT_TRUE(pair.run(1000, [&] { return pair.b.messages.size() == 2; }));

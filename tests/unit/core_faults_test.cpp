@@ -194,7 +194,7 @@ TEST_F(CoreFaultsTest, FifoWantsTwoLaterAcknowledgementsOfABurst) {
   for (const bool two_later : {false, true}) {
     Config base_config = config();
     base_config.limits.paths = 1;
-    base_config.timing.burst_span = 1'000'000;
+    base_config.timing.burst_span_ns = 1'000'000;
     open(base_config);
     const auto payload = pattern(1 << 20, 2);
     // Let the rate grow, so that a burst has some length.

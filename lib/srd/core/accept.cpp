@@ -109,7 +109,7 @@ void Core::Impl::took_psn(Index index, const Arrival& arrival, std::uint64_t pay
     acknowledge_soon(index, arrival.now_ns, wants_prompt_ack);
   }
   if (ctx.rx.has_hole() || ctx.partials > 0) {
-    ctx.silence.arm(arrival.now_ns, config_.timing.receiver_silence);
+    ctx.silence.arm(arrival.now_ns, config_.timing.receiver_silence_ns);
   } else {
     ctx.silence.cancel();
   }

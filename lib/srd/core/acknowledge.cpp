@@ -12,7 +12,6 @@
 namespace srd::core {
 
 namespace {
-constexpr std::uint64_t kRttSampleMaxNs = 10'000'000'000;
 constexpr std::uint64_t kRetryAfterMinNs = 10'000, kRetryAfterMaxNs = 1'000'000'000;
 constexpr std::uint64_t kNewSlotNs = 1'000'000'000;
 constexpr unsigned kFifoJudgeCount = 256;
@@ -112,7 +111,7 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
   for (std::size_t w = 0; w < info.received.size(); ++w) {
     const std::uint32_t first = info.bitmap_psn + static_cast<std::uint32_t>(w) * 64;
     const std::uint64_t marked = info.ce.empty() ? 0 : info.ce[w] & info.received[w];
-    note_ce(ctx, first, marked, tally);
+    note_ce(ctx, first, marked);
     if (seq_less_equal(first + 64, ctx.cumulative)) continue;
     const std::size_t ring = first / 64 % kWindowWords;
     ctx.covered[ring] = ctx.ack_order;
@@ -143,8 +142,8 @@ bool Core::Impl::apply_ack(Index index, const Arrival& arrival, const AckInfo& i
     feedback.acked_bytes = tally.bytes;
     feedback.ce_bytes = tally.ce_bytes;
     feedback.delayed_bytes = tally.delayed_bytes;
-    feedback.base_rtt_ns = ctx.rtt.has_sample() ? ctx.rtt.base_ns() : config_.timing.initial_rtt;
-    feedback.srtt_ns = ctx.rtt.has_sample() ? ctx.rtt.srtt_ns() : config_.timing.initial_rtt;
+    feedback.base_rtt_ns = ctx.rtt.has_sample() ? ctx.rtt.base_ns() : config_.timing.initial_rtt_ns;
+    feedback.srtt_ns = ctx.rtt.has_sample() ? ctx.rtt.srtt_ns() : config_.timing.initial_rtt_ns;
     feedback.window_limited = ctx.window_limited;
     ctx.congestion.on_ack(feedback);
     ctx.window_limited = false;
@@ -231,8 +230,7 @@ void Core::Impl::ack_psn(Index index, std::uint32_t psn, bool ce, std::uint64_t 
 }
 
 /// CE marks also come for PSNs acknowledged before; they count for the slot once.
-void Core::Impl::note_ce(Ctx& ctx, std::uint32_t first_psn, std::uint64_t marked,
-                         AckTally& tally) noexcept {
+void Core::Impl::note_ce(Ctx& ctx, std::uint32_t first_psn, std::uint64_t marked) noexcept {
   while (marked != 0) {
     const auto bit = static_cast<unsigned>(std::countr_zero(marked));
     marked &= marked - 1;
@@ -244,20 +242,19 @@ void Core::Impl::note_ce(Ctx& ctx, std::uint32_t first_psn, std::uint64_t marked
     record.ce_noted = true;
     Slot& slot = ctx.paths[record.slot];
     ++slot.ce_datagrams;
-    slot.ce_ewma += (1.0 - slot.ce_ewma) / 32;
-    tally.ce_slots |= std::uint64_t{1} << record.slot;
   }
 }
 
 // --- round-trip times ---
 
 // A slot that is opened under load does not see its round trip without the queue at first. Paths of
-// one network are alike, so for a second its base counts as at most twice the context's.
+// one network are alike, so for a second its base counts as at most about twice the context's.
 std::uint64_t Core::Impl::slot_base_ns(const Ctx& ctx, std::uint32_t slot_index) const noexcept {
   const Slot& slot = ctx.paths[slot_index];
   const std::uint64_t base = ctx.rtt.base_ns();
   if (base == UINT64_MAX || now_ns_ - slot.opened_ns > kNewSlotNs) return slot.rtt.base_ns();
-  return std::min(slot.rtt.base_ns(), base + std::max(base, config_.timing.target_delay_min / 4));
+  return std::min(slot.rtt.base_ns(),
+                  base + std::max(base, config_.timing.target_delay_min_ns / 4));
 }
 
 void Core::Impl::note_rtt(Ctx& ctx, std::uint32_t slot, std::uint64_t rtt_ns,
@@ -275,12 +272,12 @@ void Core::Impl::take_rtt(Index index, const Arrival& arrival, const AckInfo& in
   const std::uint32_t echo_slot = info.echo_slot;
   bool echo_used = false;
   if (tally.datagrams > 0 && echo_slot < ctx.paths.size() && round >= info.hold_ns &&
-      round - info.hold_ns < kRttSampleMaxNs &&
+      round - info.hold_ns < kRttMaxNs &&
       (info.echo_gen_attempt >> 4U) == (ctx.paths[echo_slot].generation & 15U)) {
     note_rtt(ctx, echo_slot, round - info.hold_ns, arrival.now_ns);
     echo_used = true;
   }
-  const std::uint64_t hold = std::min(info.hold_ns, kRttSampleMaxNs);
+  const std::uint64_t hold = std::min(info.hold_ns, kRttMaxNs);
   for (std::uint64_t rest = tally.slots; rest != 0; rest &= rest - 1) {
     const auto i = static_cast<std::uint32_t>(std::countr_zero(rest));
     Slot& slot = ctx.paths[i];
@@ -307,7 +304,6 @@ void Core::Impl::take_rtt(Index index, const Arrival& arrival, const AckInfo& in
       slot.rate_bytes = 0;
       slot.rate_since_ns = arrival.now_ns;
     }
-    if ((tally.ce_slots >> i & 1U) == 0) slot.ce_ewma *= 31.0 / 32;
     ctx.paths.rebalance(i, arrival.now_ns, ctx.congestion.mean_delay_ns(),
                         static_cast<double>(ctx.congestion.target_ns()));
   }
@@ -405,7 +401,7 @@ void Core::Impl::on_nack(Index index, Arrival& arrival) noexcept {
   if (ahead <= 0) {
     // Told again: our confirmation was lost.
     ctx.confirm_due_ns =
-        std::min(ctx.confirm_due_ns, arrival.now_ns + config_.timing.max_ack_delay);
+        std::min(ctx.confirm_due_ns, arrival.now_ns + config_.timing.max_ack_delay_ns);
     return;
   }
   if (ahead > static_cast<std::int16_t>(kRejectionsPerPeerMax)) {
@@ -422,7 +418,8 @@ void Core::Impl::on_nack(Index index, Arrival& arrival) noexcept {
     }
   }
   if (seq_diff16(ctx.rej_known, ctx.rej_total_seen) > 0) ctx.rej_total_seen = ctx.rej_known;
-  ctx.confirm_due_ns = std::min(ctx.confirm_due_ns, arrival.now_ns + config_.timing.max_ack_delay);
+  ctx.confirm_due_ns =
+      std::min(ctx.confirm_due_ns, arrival.now_ns + config_.timing.max_ack_delay_ns);
   const Index message = find_sent_message(ctx, nack.msg_id);
   if (message != kNone) message_rejected(index, message, nack, arrival.now_ns);
   release_parked(index);
@@ -533,6 +530,8 @@ void Core::Impl::on_dup_report(Ctx& ctx, std::uint16_t dup_total, std::uint64_t 
   counters_.tx_spurious.add(needless);
   ctx.counters.tx_spurious += needless;
   // Copies that probes sent on purpose say nothing about the rules of loss.
+  // Most copies find the original lost and are reported by nobody.
+  if (now_ns > ctx.own_copies_until_ns) ctx.own_copies = 0;
   const std::uint32_t own = std::min(needless, ctx.own_copies);
   ctx.own_copies -= own;
   needless -= own;

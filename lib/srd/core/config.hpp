@@ -59,39 +59,41 @@ inline constexpr std::uint32_t kHintCandidates = 16;  ///< contexts of one id th
 inline constexpr std::uint32_t kRejectionsForCertain =
     8;                                                ///< of each peer, while the table has any
 inline constexpr std::uint32_t kPeersInReserve = 64;  ///< one place in so many, for newcomers
+inline constexpr std::uint64_t kRttMaxNs = 10'000'000'000;        ///< longer ones are mistakes
 inline constexpr std::uint64_t kResetIntervalNs = 1'000'000;      ///< one RESET, after a burst
 inline constexpr std::uint64_t kHelloAnswerIntervalNs = 100'000;  ///< one RETRY or refusal
 
-/// Timing constants, ns. kernel() for socket backends (coarse clocks, host gaps of milliseconds),
+/// Timing constants. kernel() for socket backends (coarse clocks, host gaps of milliseconds),
 /// bypass() for polled NICs. Sources: PROTOCOL.md 10.
 struct Timing {
-  std::uint64_t initial_rtt = 0;
-  std::uint64_t rto_min = 0;
-  std::uint64_t rto_min_ceiling = 50'000'000;  ///< needless RTOs double rto_min up to this
-  std::uint64_t rto_max = 1'000'000'000;
-  std::uint64_t fifo_gap_min = 0;      ///< same-path FIFO: wait at least this long
-  std::uint32_t fifo_gap_divisor = 4;  ///< and RTTmin / this
-  std::uint64_t target_delay_min = 0;  ///< queueing delay the window aims at
-  std::uint64_t target_delay_max = 0;
-  std::uint32_t target_rtts = 4;  ///< in between: this many base RTTs
-  std::uint64_t late_timer = 0;   ///< a loss timer handled later than this is re-armed once
-  std::uint64_t max_ack_delay = 0;
+  std::uint64_t initial_rtt_ns = 0;
+  std::uint64_t rto_min_ns = 0;
+  std::uint64_t rto_min_ceiling_ns = 50'000'000;  ///< needless RTOs double rto_min up to this
+  std::uint64_t rto_max_ns = 1'000'000'000;
+  std::uint64_t fifo_gap_min_ns = 0;      ///< same-path FIFO: wait at least this long
+  std::uint32_t fifo_gap_divisor = 4;     ///< and RTTmin / this
+  std::uint64_t target_delay_min_ns = 0;  ///< queueing delay the window aims at
+  std::uint64_t target_delay_max_ns = 0;
+  std::uint32_t target_rtts = 4;    ///< in between: this many base RTTs
+  std::uint64_t late_timer_ns = 0;  ///< a loss timer handled later than this is re-armed once
+  std::uint64_t max_ack_delay_ns = 0;
   std::uint32_t ack_bytes_min = 16 << 10;  ///< an ACK at the latest after so many payload bytes
   std::uint32_t ack_bytes_max = 256 << 10;
-  std::uint64_t hello_retry = 250'000'000;
-  std::uint64_t connect_timeout = 3'000'000'000;
-  std::uint64_t dead_timeout = 2'000'000'000;
+  std::uint64_t hello_retry_ns = 250'000'000;
+  std::uint64_t connect_timeout_ns = 3'000'000'000;
+  std::uint64_t dead_timeout_ns = 2'000'000'000;
   /// A peer that is heard and takes nothing of what is out loses the context after so many of them.
   std::uint32_t stuck_dead_timeouts = 4;
-  std::uint64_t refused_pause_min = 100'000;  ///< a slot rests so long after a refused send
-  std::uint64_t refused_pause_max = 10'000'000;
-  std::uint64_t half_open_life = 1'000'000'000;
-  std::uint64_t drained_context_life = 1'000'000'000;
-  std::uint64_t receiver_silence =
+  std::uint64_t refused_pause_min_ns = 100'000;  ///< a slot rests so long after a refused send
+  std::uint64_t refused_pause_max_ns = 10'000'000;
+  std::uint64_t half_open_life_ns = 1'000'000'000;
+  std::uint64_t drained_context_life_ns = 1'000'000'000;
+  std::uint64_t receiver_silence_ns =
       500'000'000;  ///< a peer with unfinished messages is probed after
   /// Slots are asked no more after so long without a word of a peer that is owed nothing.
-  std::uint64_t probing_silence = 1'000'000'000;
-  std::uint64_t burst_span = 20'000;  ///< one burst carries at most this long at the current rate
+  std::uint64_t probing_silence_ns = 1'000'000'000;
+  std::uint64_t burst_span_ns =
+      20'000;  ///< one burst carries at most this long at the current rate
   static Timing kernel() noexcept;
   static Timing bypass() noexcept;
 };

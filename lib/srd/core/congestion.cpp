@@ -25,7 +25,7 @@ void Congestion::reset(const Timing& timing, const Setup& setup) noexcept {
   setup_ = setup;
   window_ = static_cast<double>(setup.initial_bytes);
   host_window_ = static_cast<double>(setup.window_limit_bytes);
-  target_ns_ = timing.target_delay_min;
+  target_ns_ = timing.target_delay_min_ns;
 }
 
 double Congestion::floor_bytes() const noexcept {
@@ -33,7 +33,7 @@ double Congestion::floor_bytes() const noexcept {
 }
 
 // Twice what the peer took lately within a round trip, a full queue and the longest gap between its
-// ACKs: a host that naps for milliseconds must not starve the links (PROTOCOL.md 8.3).
+// ACKs: a host that naps for milliseconds must not starve the links (PROTOCOL.md 8.2).
 double Congestion::ceiling_bytes() const noexcept {
   const auto span =
       static_cast<double>(base_rtt_ns_ + target_ns_ + std::max(gap_max_ns_[0], gap_max_ns_[1]));
@@ -111,8 +111,8 @@ void Congestion::grow(const Feedback& feedback) noexcept {
 void Congestion::on_ack(const Feedback& feedback) noexcept {
   base_rtt_ns_ = feedback.base_rtt_ns;
   srtt_ns_ = feedback.srtt_ns;
-  target_ns_ = std::clamp(feedback.base_rtt_ns * timing_.target_rtts, timing_.target_delay_min,
-                          timing_.target_delay_max);
+  target_ns_ = std::clamp(feedback.base_rtt_ns * timing_.target_rtts, timing_.target_delay_min_ns,
+                          timing_.target_delay_max_ns);
   update_rate(feedback);
   round_bytes_ += feedback.acked_bytes;
   round_ce_ += feedback.ce_bytes;

@@ -17,7 +17,6 @@ class Congestion {
     std::uint64_t mss_bytes = 0;  ///< payload of a full datagram
     std::uint64_t initial_bytes = 0;
     std::uint64_t window_limit_bytes = 0;  ///< receive window in PSNs times mss
-    bool reads_ce = false;                 ///< both sides handle ECN
   };
 
   void reset(const Timing& timing, const Setup& setup) noexcept;

@@ -162,8 +162,9 @@ struct Context {
   std::uint64_t reo_relax_ns = 0;   ///< when half of it is unlearned
   std::uint64_t last_heard_ns = 0;
   std::uint16_t peer_dup_total = 0, peer_host_drops = 0;
-  std::uint32_t own_copies = 0;  ///< deliberate copies not yet matched against dup_total
-  bool losses_to_judge = false;  ///< ACKs came since losses were last looked for
+  std::uint32_t own_copies = 0;           ///< deliberate copies not yet matched against dup_total
+  std::uint64_t own_copies_until_ns = 0;  ///< then no report of them comes any more
+  bool losses_to_judge = false;           ///< ACKs came since losses were last looked for
   bool fifo_enabled = true;
   std::uint32_t fifo_losses = 0, fifo_spurious = 0;
   std::uint64_t fifo_off_until_ns = 0;

@@ -2,7 +2,7 @@
 // The protocol of one local endpoint, sans-IO: time and datagrams go in; datagrams, events and a
 // deadline come out. It reads no clock, opens no socket, starts no thread.
 //
-// Contract (each line has a test in tests/unit/core_contract_test.cpp):
+// Contract (tests/unit/core_contract_test.cpp):
 //  1. Deterministic: same config, seed, inputs and PathControl answers give the same outputs, byte
 //     for byte.
 //  2. `now` never decreases; several calls may share one `now`.

@@ -46,7 +46,7 @@ Index Core::Impl::start_context(std::uint64_t now_ns, Index peer, std::uint32_t 
   ctx.serial = next_serial_++;
   ctx.hello_pending = true;
   ctx.prev_ctx = prev_ctx;
-  ctx.give_up_ns = now_ns + config_.timing.connect_timeout;
+  ctx.give_up_ns = now_ns + config_.timing.connect_timeout_ns;
   ctx.paths.reset(std::min(config_.limits.paths, kSlotsMax));
   mark_ready(index);
   rearm(index);
@@ -73,7 +73,7 @@ void Core::Impl::fill_hello(const Ctx& ctx, wire::HelloHeader& hello) const noex
                 std::max(path_control_.datagram_bytes(peers_[ctx.peer].dest), kDatagramFloor)});
   hello.max_message_bytes = limits.max_message_bytes;
   hello.partial_limit = limits.partial_messages;
-  hello.max_ack_delay_us = static_cast<std::uint16_t>(config_.timing.max_ack_delay / 1000);
+  hello.max_ack_delay_us = static_cast<std::uint16_t>(config_.timing.max_ack_delay_ns / 1000);
   hello.reads_ce = config_.driver.ecn ? 1 : 0;
   hello.rx_buffer_bytes = config_.driver.rx_buffer_bytes;
   const std::uint64_t pool_left =
@@ -144,7 +144,7 @@ void Core::Impl::adopt_parameters(Ctx& ctx, const wire::HelloHeader& hello) noex
   ctx.partial_limit = hello.partial_limit;
   ctx.remote_ack_delay_ns = std::uint64_t{hello.max_ack_delay_us} * 1000;
   ctx.limit_bytes = std::uint64_t{hello.initial_limit} << wire::kLimitUnitShift;
-  ctx.rto_min_ns = config_.timing.rto_min;
+  ctx.rto_min_ns = config_.timing.rto_min_ns;
   ctx.rx.reset(hello.initial_psn, limits.window_psns);
   const wire::SeedSide local{ctx.local_nonce, config_.incarnation};
   const wire::SeedSide remote{ctx.remote_nonce, ctx.remote_incarnation};
@@ -158,15 +158,14 @@ void Core::Impl::adopt_parameters(Ctx& ctx, const wire::HelloHeader& hello) noex
           std::max<std::uint64_t>(hello.rx_buffer_bytes / 4, 1)),
       ctx.payload_bytes);
   setup.window_limit_bytes = std::uint64_t{ctx.tx_window} * ctx.payload_bytes;
-  setup.reads_ce = ctx.ecn;
   ctx.congestion.reset(config_.timing, setup);
 }
 
 // HELLO goes out at 0, 1, 3 and 7 initial RTOs, then at a steady pace.
 std::uint64_t Core::Impl::hello_interval_ns(std::uint32_t tries) const noexcept {
   const Timing& timing = config_.timing;
-  if (tries > 2) return timing.hello_retry;
-  return std::min((3 * timing.initial_rtt) << tries, timing.hello_retry);
+  if (tries > 2) return timing.hello_retry_ns;
+  return std::min((3 * timing.initial_rtt_ns) << tries, timing.hello_retry_ns);
 }
 
 // --- responder ---
@@ -260,11 +259,12 @@ void Core::Impl::on_hello(Arrival& arrival) noexcept {
   if (fresh_peer) {
     // What waits to be polled may name a lost peer: not for a stranger, poll_events() makes room.
     if (peers_.free() == 0 && !has_events()) recycle_peer();
-    peer = new_peer(*arrival.datagram.source);
-    if (peer == kNone) {
+    const Result<Index> made = new_peer(*arrival.datagram.source);
+    if (!made) {
       refuse_hello(arrival, hello, wire::RejectCode::no_room);
       return;
     }
+    peer = *made;
     name_peer(peer, hello.endpoint_id);
   }
   const Index index = new_context(peer, false, arrival.now_ns);
@@ -279,7 +279,7 @@ void Core::Impl::on_hello(Arrival& arrival) noexcept {
   ctx.local_nonce = make_nonce();
   ctx.serial = hello.ctx_serial;
   ctx.paths.reset(hello.paths);
-  ctx.give_up_ns = arrival.now_ns + config_.timing.half_open_life;
+  ctx.give_up_ns = arrival.now_ns + config_.timing.half_open_life_ns;
   adopt_parameters(ctx, hello);
   if (hello.prev_ctx != 0) {
     const Index previous = find_context(hello.prev_ctx);
@@ -415,7 +415,7 @@ void Core::Impl::on_hello_ack(Arrival& arrival) noexcept {
   if (ctx.paths[slot].path == kNoPath) open_slot(ctx, slot, arrival.now_ns, 1);
   const std::uint64_t rtt = wire::from_wire_span(wire::to_wire_time(arrival.arrived_ns) -
                                                  hello.echo_time - hello.hold_time);
-  if (rtt < 10'000'000'000) note_rtt(ctx, slot, rtt, arrival.now_ns);
+  if (rtt < kRttMaxNs) note_rtt(ctx, slot, rtt, arrival.now_ns);
   slot_answered(index, slot, arrival.now_ns);
   ctx.ack_slot = static_cast<std::uint8_t>(slot);
   probe_slot(ctx, slot);  // the third leg, unless data goes first

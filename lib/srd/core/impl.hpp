@@ -164,7 +164,7 @@ class Core::Impl {
   void send_reset(const Arrival& arrival) noexcept;
 
   // peers.cpp
-  Index new_peer(const Address& address) noexcept;
+  Result<Index> new_peer(const Address& address) noexcept;
   [[nodiscard]] Index live_peer(PeerId handle) const noexcept;
   [[nodiscard]] Index find_peer(const wire::EndpointId& id) const noexcept;
   void learn_identity(Index context, std::uint64_t now_ns) noexcept;
@@ -259,15 +259,14 @@ class Core::Impl {
   struct AckTally {
     std::uint64_t bytes = 0, ce_bytes = 0, delayed_bytes = 0;
     std::uint32_t datagrams = 0, first_copies = 0;
-    std::uint64_t slots = 0;     // with newly acked datagrams
-    std::uint64_t ce_slots = 0;  // with new CE marks
+    std::uint64_t slots = 0;  // with newly acked datagrams
     std::array<std::uint64_t, kSlotsMax> newest_tx_ns{};
     std::array<std::uint32_t, kSlotsMax> slot_bytes{};
   };
 
   void ack_psn(Index index, std::uint32_t psn, bool ce, std::uint64_t now_ns,
                AckTally& tally) noexcept;
-  void note_ce(Ctx& ctx, std::uint32_t first_psn, std::uint64_t marked, AckTally& tally) noexcept;
+  void note_ce(Ctx& ctx, std::uint32_t first_psn, std::uint64_t marked) noexcept;
   void take_rtt(Index index, const Arrival& arrival, const AckInfo& info, AckTally& tally) noexcept;
   void note_rtt(Ctx& ctx, std::uint32_t slot, std::uint64_t rtt_ns, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t slot_base_ns(const Ctx& ctx, std::uint32_t slot) const noexcept;
@@ -337,6 +336,7 @@ class Core::Impl {
   void close_paths(Ctx& ctx) noexcept;
   void retire_path(PathId path) noexcept;
   void leave_path(Slot& slot) noexcept;
+  void begin_path(Slot& slot, PathId path, std::uint64_t now_ns, std::uint8_t answers) noexcept;
   void explore(Index index, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t heard_slots(const Ctx& ctx, std::uint64_t now_ns) const noexcept;
   void note_icmp(Index index, std::uint64_t now_ns) noexcept;

@@ -21,22 +21,22 @@ constexpr std::uint64_t kRtoRelaxNs = 10'000'000'000;
 
 std::uint64_t Core::Impl::rto_ns(const Ctx& ctx) const noexcept {
   const Timing& timing = config_.timing;
-  if (!ctx.rtt.has_sample()) return 3 * timing.initial_rtt;
+  if (!ctx.rtt.has_sample()) return 3 * timing.initial_rtt_ns;
   return std::clamp(ctx.rtt.srtt_ns() + 4 * ctx.rtt.variation_ns() + ctx.remote_ack_delay_ns,
-                    std::max(ctx.rto_min_ns, timing.rto_min), timing.rto_max);
+                    std::max(ctx.rto_min_ns, timing.rto_min_ns), timing.rto_max_ns);
 }
 
 std::uint64_t Core::Impl::pto_ns(const Ctx& ctx) const noexcept {
-  if (!ctx.rtt.has_sample()) return 3 * config_.timing.initial_rtt;
+  if (!ctx.rtt.has_sample()) return 3 * config_.timing.initial_rtt_ns;
   const std::uint64_t tick = std::uint64_t{2} << wire::kTimeUnitShift;
   return std::min(ctx.rtt.srtt_ns() + std::max(4 * ctx.rtt.variation_ns(), tick) +
-                      ctx.remote_ack_delay_ns + config_.timing.fifo_gap_min,
+                      ctx.remote_ack_delay_ns + config_.timing.fifo_gap_min_ns,
                   rto_ns(ctx));
 }
 
 std::uint64_t Core::Impl::fifo_gap_ns(const Ctx& ctx) const noexcept {
   const std::uint64_t base = ctx.rtt.base_ns() == UINT64_MAX ? 0 : ctx.rtt.base_ns();
-  return std::max(config_.timing.fifo_gap_min, base / config_.timing.fifo_gap_divisor);
+  return std::max(config_.timing.fifo_gap_min_ns, base / config_.timing.fifo_gap_divisor);
 }
 
 // A PSN is missing only if an ACK that covers it, not older than the evidence against it, shows it
@@ -113,7 +113,7 @@ void Core::Impl::detect_rack(Index index, std::uint64_t now_ns) noexcept {
   }
   // Queues of the paths differ by what the window aims at, and hosts nap: less is no evidence.
   const std::uint64_t reo =
-      std::max({ctx.reo_ns, base / 4, config_.timing.fifo_gap_min, ctx.congestion.target_ns()});
+      std::max({ctx.reo_ns, base / 4, config_.timing.fifo_gap_min_ns, ctx.congestion.target_ns()});
   for (std::uint64_t rest = ctx.paths.busy_mask(); rest != 0; rest &= rest - 1) {
     const auto slot_index = static_cast<std::uint32_t>(std::countr_zero(rest));
     Slot& slot = ctx.paths[slot_index];
@@ -197,13 +197,13 @@ void Core::Impl::judge_slot_loss(Index index, std::uint32_t slot_index,
 /// slowly.
 void Core::Impl::note_needless_rto(Ctx& ctx, std::uint64_t now_ns) noexcept {
   if (ctx.retries <= kTailProbes) return;
-  ctx.rto_min_ns = std::min(2 * ctx.rto_min_ns, config_.timing.rto_min_ceiling);
+  ctx.rto_min_ns = std::min(2 * ctx.rto_min_ns, config_.timing.rto_min_ceiling_ns);
   ctx.rto_relax_ns = now_ns + kRtoRelaxNs;
 }
 
 void Core::Impl::arm_retry(Ctx& ctx, std::uint64_t now_ns) noexcept {
-  if (ctx.rto_min_ns > config_.timing.rto_min && now_ns >= ctx.rto_relax_ns) {
-    ctx.rto_min_ns = std::max(ctx.rto_min_ns / 2, config_.timing.rto_min);
+  if (ctx.rto_min_ns > config_.timing.rto_min_ns && now_ns >= ctx.rto_relax_ns) {
+    ctx.rto_min_ns = std::max(ctx.rto_min_ns / 2, config_.timing.rto_min_ns);
     ctx.rto_relax_ns = now_ns + kRtoRelaxNs;
   }
   if (ctx.in_flight_datagrams == 0 && ctx.lost.count == 0) {
@@ -216,14 +216,14 @@ void Core::Impl::arm_retry(Ctx& ctx, std::uint64_t now_ns) noexcept {
     return;
   }
   const unsigned backoff = std::min(ctx.retries - kTailProbes, 16U);
-  ctx.retry_timer.arm(now_ns, std::min(rto_ns(ctx) << backoff, config_.timing.rto_max));
+  ctx.retry_timer.arm(now_ns, std::min(rto_ns(ctx) << backoff, config_.timing.rto_max_ns));
 }
 
 /// The peer is heard, yet nothing of what is out gets through, though it was tried again and again:
 /// datagrams too long for every path, or a device that refuses them for good. A new context
 /// measures the route anew.
 bool Core::Impl::is_stuck(const Ctx& ctx, std::uint64_t now_ns) const noexcept {
-  const std::uint64_t dead = config_.timing.dead_timeout;
+  const std::uint64_t dead = config_.timing.dead_timeout_ns;
   return ctx.una != ctx.nxt && ctx.retries > kTailProbes && now_ns < ctx.last_heard_ns + dead &&
          now_ns >= ctx.progress_ns + config_.timing.stuck_dead_timeouts * dead;
 }

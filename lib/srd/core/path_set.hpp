@@ -64,7 +64,7 @@ struct Slot {
   bool wanted = false;               ///< the initiator opened it, or will when it can
   double weight = 1.0;               ///< share of the window, mean 1 over good slots
   std::uint64_t weight_due_ns = 0;
-  double loss_ewma = 0.0, ce_ewma = 0.0;
+  double loss_ewma = 0.0;
   std::uint64_t rate_bytes = 0, rate_since_ns = 0;
   double rate_bytes_per_ns = 0.0;
 

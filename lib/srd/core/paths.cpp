@@ -25,6 +25,22 @@ constexpr std::uint64_t kExploreFastNs = 100'000'000, kExploreSlowNs = 500'000'0
 constexpr double kUnevenLow = 0.5, kUnevenHigh = 1.75;
 }  // namespace
 
+/// What was learned of the path before says nothing about this one.
+void Core::Impl::begin_path(Slot& slot, PathId path, std::uint64_t now_ns,
+                            std::uint8_t answers) noexcept {
+  slot.path = path;
+  slot.rtt.reset();
+  slot.has_acked = slot.fifo_pending = slot.lost_burst_valid = false;
+  slot.loss_ewma = 0;
+  slot.queue_delay_ns = 0;
+  slot.last_acked_tx_ns = 0;
+  slot.opened_ns = now_ns;
+  slot.answers_needed = answers;
+  slot.probe_id = slot.answered_probe_id = 0;
+  slot.probe_opaque = prng_.next();
+  slot.next_probe_ns = now_ns;
+}
+
 bool Core::Impl::open_slot(Ctx& ctx, std::uint32_t index, std::uint64_t now_ns,
                            std::uint8_t answers) noexcept {
   Slot& slot = ctx.paths[index];
@@ -36,19 +52,7 @@ bool Core::Impl::open_slot(Ctx& ctx, std::uint32_t index, std::uint64_t now_ns,
     slot.next_probe_ns = now_ns + kBackoffMaxNs;
     return false;
   }
-  slot.path = *path;
-  slot.rtt.reset();
-  slot.has_acked = false;
-  slot.fifo_pending = false;
-  slot.lost_burst_valid = false;
-  slot.loss_ewma = slot.ce_ewma = 0;
-  slot.queue_delay_ns = 0;
-  slot.last_acked_tx_ns = 0;
-  slot.opened_ns = now_ns;
-  slot.answers_needed = answers;
-  slot.probe_id = slot.answered_probe_id = 0;
-  slot.probe_opaque = prng_.next();
-  slot.next_probe_ns = now_ns;
+  begin_path(slot, *path, now_ns, answers);
   ctx.paths.set_state(index, SlotState::untried);
   return true;
 }
@@ -238,18 +242,11 @@ void Core::Impl::adopt_return_path(Index index, const Arrival& arrival) noexcept
     ctx.paths.set_state(arrival.header.slot, SlotState::closed);
     ++slot.rerolls;
   }
-  slot.path = *path;
+  begin_path(slot, *path, arrival.now_ns, 1);
   slot.flow = arrival.datagram.flow;
   slot.adopted_tx_time = arrival.header.tx_time;
-  slot.adopted_at_ns = slot.opened_ns = arrival.now_ns;
+  slot.adopted_at_ns = arrival.now_ns;
   slot.generation = arrival.header.generation;
-  slot.rtt.reset();
-  slot.has_acked = slot.fifo_pending = slot.lost_burst_valid = false;
-  slot.loss_ewma = slot.ce_ewma = 0;
-  slot.probe_id = slot.answered_probe_id = 0;
-  slot.probe_opaque = prng_.next();
-  slot.answers_needed = 1;
-  slot.next_probe_ns = arrival.now_ns;
   slot.probe_misses = 0;
   ctx.repath_wanted &= ~(std::uint64_t{1} << arrival.header.slot);
   // Data goes to it only after a probe with a random number was answered from there.
@@ -312,7 +309,7 @@ void Core::Impl::on_probe_ack(Index index, Arrival& arrival) noexcept {
   const std::uint64_t hold = wire::from_wire_span(arrival.header.tx_time - answer.rx_time);
   const std::uint64_t round =
       wire::from_wire_span(wire::to_wire_time(arrival.arrived_ns) - answer.echo_time);
-  const bool plausible = round >= hold && round - hold < 10'000'000'000;
+  const bool plausible = round >= hold && round - hold < kRttMaxNs;
   if (plausible && current) note_rtt(ctx, slot, round - hold, arrival.now_ns);
   if (plausible && !current && !ctx.rtt.has_sample()) ctx.rtt.add(round - hold, arrival.now_ns);
   // Only the answer to a question asked since the doubt shows life; other packets may have been

@@ -42,14 +42,14 @@ std::uint64_t Core::Impl::hash_of_remote(std::uint32_t context_id) const noexcep
   return siphash24(cookie_key_, text);
 }
 
-Index Core::Impl::new_peer(const Address& address) noexcept {
+Result<Index> Core::Impl::new_peer(const Address& address) noexcept {
   const Index index = peers_.take();
-  if (index == kNone) return kNone;
+  if (index == kNone) return Errc::no_memory;
   Peer& peer = peers_[index];
   const auto dest = path_control_.resolve(address);
   if (!dest) {
     peers_.give(index);
-    return kNone;
+    return dest.errc();
   }
   peer.address = address;
   peer.dest = *dest;
@@ -135,10 +135,10 @@ Result<PeerId> Core::Impl::add_peer(Instant, const Address& address) noexcept {
   }
   if (peers_.free() == 0) recycle_peer();
   if (peers_.free() == 0) return Errc::no_memory;
-  const Index index = new_peer(address);
-  if (index == kNone) return Errc::no_route;
-  peers_[index].resolved_by_app = true;
-  return PeerId{index};
+  const Result<Index> index = new_peer(address);
+  if (!index) return index.errc();
+  peers_[*index].resolved_by_app = true;
+  return PeerId{*index};
 }
 
 Index Core::Impl::live_peer(PeerId handle) const noexcept {
@@ -305,7 +305,8 @@ void Core::Impl::choose_preferred(Index index) noexcept {
     Ctx& ctx = contexts_[i];
     if (ctx.state != Context::State::open) continue;
     const bool draining = i != best;
-    if (draining && !ctx.draining) ctx.give_up_ns = now_ns_ + config_.timing.drained_context_life;
+    if (draining && !ctx.draining)
+      ctx.give_up_ns = now_ns_ + config_.timing.drained_context_life_ns;
     if (!draining) ctx.give_up_ns = UINT64_MAX;
     ctx.draining = draining;
     rearm(i);
@@ -526,6 +527,7 @@ bool Core::Impl::peer_info(PeerId handle, srd_peer_info& out) const noexcept {
   const Ctx& ctx = contexts_[context];
   out.paths = ctx.paths.size();
   out.datagram_bytes = ctx.datagram_bytes;
+  out.payload_bytes = ctx.payload_bytes;
   out.in_flight_datagrams = ctx.in_flight_datagrams;
   out.in_flight_bytes = ctx.in_flight_bytes;
   out.window_bytes = ctx.congestion.window_bytes();

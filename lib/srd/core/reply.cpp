@@ -68,7 +68,7 @@ void Core::Impl::acknowledge_now(Index index) noexcept {
 /// so that the ACK can ride on its answer.
 void Core::Impl::acknowledge_soon(Index index, std::uint64_t now_ns, bool lazy) noexcept {
   Ctx& ctx = contexts_[index];
-  ctx.ack.deadline_ns = std::min(ctx.ack.deadline_ns, now_ns + config_.timing.max_ack_delay);
+  ctx.ack.deadline_ns = std::min(ctx.ack.deadline_ns, now_ns + config_.timing.max_ack_delay_ns);
   if (!lazy) return;
   ctx.ack.lazy = true;
   if (ctx.lazy_at != kNone) return;
@@ -372,10 +372,11 @@ std::size_t Core::Impl::transmit_control(Index index, std::uint64_t now_ns,
   if (out.empty()) return 0;
   if (ctx.hello_pending && !closing_down_) {
     ctx.hello_pending = false;
-    n += write_hello(ctx, now_ns, out[n], false);
+    const std::size_t written = write_hello(ctx, now_ns, out[n], false);
+    n += written;
     ctx.hello_due_ns = now_ns + hello_interval_ns(ctx.hello_tries);
     ++ctx.hello_tries;
-    ++peers_[ctx.peer].hello_tries;
+    if (written > 0) ++peers_[ctx.peer].hello_tries;  // which people are told
   }
   if (ctx.hello_ack_pending && n < out.size()) {
     ctx.hello_ack_pending = false;

@@ -252,7 +252,7 @@ bool Core::Impl::requeue(Index peer_index, Index at) noexcept {
     drop_bundle_if_dead(old);
   } else if (!requeue_bundle(peer, old)) {
     peer.waiting.remove(tx_messages_, at);
-    tx_messages_[at].retry_at_ns = now_ns_ + config_.timing.rto_min;
+    tx_messages_[at].retry_at_ns = now_ns_ + config_.timing.rto_min_ns;
     wait_for_retry(peer_index, at);
     return false;
   }

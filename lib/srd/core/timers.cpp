@@ -61,7 +61,7 @@ std::uint64_t Core::Impl::context_deadline(const Ctx& ctx) const noexcept {
 
 bool Core::Impl::fires(LateTimer& timer, std::uint64_t now_ns) noexcept {
   if (now_ns < timer.due_ns) return false;
-  if (now_ns - timer.due_ns > config_.timing.late_timer && !timer.rearmed) {
+  if (now_ns - timer.due_ns > config_.timing.late_timer_ns && !timer.rearmed) {
     counters_.late_timers.add();
     timer.due_ns = now_ns + timer.interval_ns / 2;
     timer.rearmed = true;
@@ -130,7 +130,7 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   if (fires(ctx.want_nack, now_ns)) {
     ctx.want_nack_pending = true;
     ctx.want_nack.arm(
-        now_ns, std::clamp(2 * ctx.want_nack.interval_ns, pto_ns(ctx), config_.timing.rto_max));
+        now_ns, std::clamp(2 * ctx.want_nack.interval_ns, pto_ns(ctx), config_.timing.rto_max_ns));
     expect_answer(ctx, now_ns);
   }
   if (fires(ctx.limit_probe, now_ns)) {
@@ -141,7 +141,7 @@ void Core::Impl::context_timers(Index index, std::uint64_t now_ns) noexcept {
   }
   if (fires(ctx.silence, now_ns)) {
     probe_slot(ctx, control_slot(ctx, now_ns));
-    ctx.silence.arm(now_ns, config_.timing.receiver_silence);
+    ctx.silence.arm(now_ns, config_.timing.receiver_silence_ns);
     expect_answer(ctx, now_ns);
   }
   if (now_ns >= ctx.pace_due_ns) ctx.pace_due_ns = UINT64_MAX;
@@ -160,14 +160,14 @@ bool Core::Impl::has_unfinished(const Ctx& ctx) const noexcept {
 /// packet either way makes it awake again.
 bool Core::Impl::may_probe(const Ctx& ctx, std::uint64_t now_ns) const noexcept {
   if (ctx.state != Context::State::open) return false;
-  return now_ns < ctx.last_heard_ns + config_.timing.probing_silence || ctx.doubted ||
+  return now_ns < ctx.last_heard_ns + config_.timing.probing_silence_ns || ctx.doubted ||
          has_unfinished(ctx) || has_payload_to_send(ctx);
 }
 
 bool Core::Impl::has_living_sibling(Index index, std::uint64_t now_ns) const noexcept {
   for (Index i = peers_[contexts_[index].peer].contexts; i != kNone; i = contexts_[i].peer_next) {
     if (i != index && contexts_[i].state == Context::State::open &&
-        contexts_[i].last_heard_ns + config_.timing.dead_timeout > now_ns) {
+        contexts_[i].last_heard_ns + config_.timing.dead_timeout_ns > now_ns) {
       return true;
     }
   }
@@ -195,9 +195,9 @@ bool Core::Impl::set_up_timers(Index index, std::uint64_t now_ns) noexcept {
       case Context::State::open: {
         const std::uint64_t idle_since = std::max(ctx.last_heard_ns, ctx.last_tx_ns);
         const bool idle =
-            !has_unfinished(ctx) && now_ns - idle_since >= config_.timing.drained_context_life;
+            !has_unfinished(ctx) && now_ns - idle_since >= config_.timing.drained_context_life_ns;
         ctx.close_pending = idle;
-        ctx.give_up_ns = idle ? UINT64_MAX : now_ns + config_.timing.drained_context_life;
+        ctx.give_up_ns = idle ? UINT64_MAX : now_ns + config_.timing.drained_context_life_ns;
         break;
       }
     }
@@ -220,7 +220,7 @@ bool Core::Impl::set_up_timers(Index index, std::uint64_t now_ns) noexcept {
 /// Something was sent that a living peer answers: if nothing at all is heard, it is dead some day.
 void Core::Impl::expect_answer(Ctx& ctx, std::uint64_t now_ns) noexcept {
   if (ctx.dead_timer.due_ns == UINT64_MAX) {
-    ctx.dead_timer.arm(now_ns, config_.timing.dead_timeout);
+    ctx.dead_timer.arm(now_ns, config_.timing.dead_timeout_ns);
   }
 }
 

@@ -140,8 +140,8 @@ bool Core::Impl::within_window(Ctx& ctx, std::uint64_t bytes) noexcept {
 std::uint64_t Core::Impl::burst_bytes(const Ctx& ctx) const noexcept {
   // As much as the current rate sends in burst_span: spread first, amortise second
   // (PROTOCOL.md 7.3).
-  const auto at_rate = static_cast<std::uint64_t>(ctx.congestion.rate() *
-                                                  static_cast<double>(config_.timing.burst_span));
+  const auto at_rate = static_cast<std::uint64_t>(
+      ctx.congestion.rate() * static_cast<double>(config_.timing.burst_span_ns));
   const std::uint64_t most =
       ctx.payload_bytes *
       std::min<std::uint64_t>(config_.driver.tx_burst_segments_max,
@@ -203,7 +203,6 @@ void Core::Impl::start_datagram(const Ctx& ctx, std::uint32_t slot, wire::Packet
   out.ecn = Ecn::not_ect;
   out.copy = false;
   out.cookie = 0;
-  out.not_before = Instant{};
   wire::CommonHeader common;
   common.type = type;
   common.flags =
@@ -413,6 +412,7 @@ std::size_t Core::Impl::transmit_tail_probe(Index index, std::uint64_t now_ns,
     take_from_flight(ctx, psn);
     push_lost(ctx, psn, true);
     ++ctx.own_copies;
+    ctx.own_copies_until_ns = now_ns + 2 * rto_ns(ctx);
   }
   Burst burst;
   burst.slot = slot;
@@ -664,7 +664,7 @@ void Core::Impl::block_by_limit(Ctx& ctx, std::uint64_t now_ns) noexcept {
 
 /// A shared table is exhausted: try again soon.
 void Core::Impl::note_blocked(Ctx& ctx, std::uint64_t now_ns) noexcept {
-  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, now_ns + config_.timing.refused_pause_min);
+  ctx.blocked_due_ns = std::min(ctx.blocked_due_ns, now_ns + config_.timing.refused_pause_min_ns);
 }
 
 /// ABORT takes a fresh PSN and waits in the lost list like anything that must go out. Without a PSN
@@ -735,8 +735,8 @@ void Core::Impl::probe_refused(Index index, std::uint32_t slot, std::uint64_t no
 std::uint64_t Core::Impl::rest_refused(Slot& slot, std::uint64_t now_ns) const noexcept {
   if (slot.blocked_until_ns <= now_ns) {
     const Timing& timing = config_.timing;
-    slot.blocked_until_ns =
-        now_ns + std::min(timing.refused_pause_min << slot.refusals, timing.refused_pause_max);
+    slot.blocked_until_ns = now_ns + std::min(timing.refused_pause_min_ns << slot.refusals,
+                                              timing.refused_pause_max_ns);
     if (slot.refusals < 16) ++slot.refusals;
   }
   return slot.blocked_until_ns;

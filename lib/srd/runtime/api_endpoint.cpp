@@ -182,6 +182,12 @@ int srd_peer_resolve(srd_endpoint* endpoint, const srd_address* address, srd_pee
                 "%s: no room for %s; the endpoint has max_peers %u: forget some or raise it",
                 kFunction, text, endpoint->config().limits.peers);
   }
+  if (peer.errc() == Errc::too_many_files) {
+    return fail(peer.errc(),
+                "%s: asking for the route to %s needs a descriptor and the limit is reached; close "
+                "some or raise ulimit -n",
+                kFunction, text);
+  }
   char own[64] = "";
   srd_address_format(&endpoint->address(), own, sizeof own);
   return fail(peer.errc(),

@@ -19,8 +19,11 @@ int create_poller(srd_context& context, const srd_poller_config& wanted, srd_pol
     auto made = Poller::open_descriptors();
     if (!made) {
       return fail(made.errc(),
-                  "%s: a poller needs 3 descriptors and the limit is reached; close some or raise "
-                  "ulimit -n",
+                  made.errc() == Errc::too_many_files
+                      ? "%s: a poller needs 3 descriptors and the limit is reached; close some or "
+                        "raise ulimit -n"
+                      : "%s: the kernel has no memory for a poller's epoll descriptor, or its user "
+                        "watches too many; compare sysctl fs.epoll.max_user_watches",
                   kCreate);
     }
     descriptors = std::move(*made);

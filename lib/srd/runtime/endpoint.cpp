@@ -92,9 +92,9 @@ Errc choose_timing(const Context& context, const srd_endpoint_config& wanted, co
                connect_timeout_ms)}) {
     if (status != Errc::ok) return status;
   }
-  if (ack_delay_us != 0) out.max_ack_delay = ack_delay_us * 1'000;
-  if (peer_timeout_ms != 0) out.dead_timeout = peer_timeout_ms * 1'000'000;
-  if (connect_timeout_ms != 0) out.connect_timeout = connect_timeout_ms * 1'000'000;
+  if (ack_delay_us != 0) out.max_ack_delay_ns = ack_delay_us * 1'000;
+  if (peer_timeout_ms != 0) out.dead_timeout_ns = peer_timeout_ms * 1'000'000;
+  if (connect_timeout_ms != 0) out.connect_timeout_ns = connect_timeout_ms * 1'000'000;
   return Errc::ok;
 }
 
@@ -152,6 +152,7 @@ std::vector<std::string> Endpoint::advice() const {
   IoCounters io;
   io.rx_host_drops = counted.rx_host_drops.value();
   io.gso_fallbacks = counted.gso_fallbacks.value();
+  io.paths_refused = counted.paths_refused.value();
   return poller_.context().driver().advice(io);
 }
 
@@ -160,8 +161,10 @@ void Endpoint::take_warnings(std::vector<std::string>& out) {
   IoCounters news;
   if (!told_drops_) news.rx_host_drops = counted.rx_host_drops.value();
   if (!told_fallbacks_) news.gso_fallbacks = counted.gso_fallbacks.value();
+  if (!told_refused_) news.paths_refused = counted.paths_refused.value();
   told_drops_ |= news.rx_host_drops != 0;
   told_fallbacks_ |= news.gso_fallbacks != 0;
+  told_refused_ |= news.paths_refused != 0;
   for (const std::string& line : poller_.context().driver().advice(news)) {
     out.push_back("endpoint " + to_string(address_) + ": " + line);
   }
@@ -215,6 +218,7 @@ void Endpoint::read_stats(srd_stats& out) const noexcept {
   copy(out.gso_fallbacks, d.gso_fallbacks);
   copy(out.rx_starved, d.rx_starved);
   copy(out.rx_truncated, d.rx_truncated);
+  copy(out.paths_refused, d.paths_refused);
 }
 
 }  // namespace srd::runtime

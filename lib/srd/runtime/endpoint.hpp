@@ -46,7 +46,8 @@ class Endpoint {
   [[nodiscard]] bool has_warnings() const noexcept {
     const Engine::DriverCounters& counted = engine_->driver_counters();
     return (counted.rx_host_drops.value() != 0 && !told_drops_) ||
-           (counted.gso_fallbacks.value() != 0 && !told_fallbacks_);
+           (counted.gso_fallbacks.value() != 0 && !told_fallbacks_) ||
+           (counted.paths_refused.value() != 0 && !told_refused_);
   }
 
   /// Appends its lines, ready for the log. Each thing that goes wrong is told of once.
@@ -59,7 +60,7 @@ class Endpoint {
   Address address_;
   ProcessStamp stamp_;
   std::array<char, 192> full_text_{};
-  bool told_drops_ = false, told_fallbacks_ = false;
+  bool told_drops_ = false, told_fallbacks_ = false, told_refused_ = false;
 };
 
 /// The core's configuration for an endpoint of `context`. Errors: invalid_argument, not_supported,

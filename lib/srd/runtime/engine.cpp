@@ -57,6 +57,7 @@ void Engine::note_host_state(Instant now) noexcept {
   driver_counters_.rx_starved.set(counted.rx_starved);
   driver_counters_.rx_truncated.set(counted.rx_truncated);
   driver_counters_.gso_fallbacks.set(counted.gso_fallbacks);
+  driver_counters_.paths_refused.set(counted.paths_refused);
   core_->handle_host_state(now, counted.rx_host_drops, io_->rx_fill());
 }
 

@@ -40,7 +40,8 @@ class Engine {
 
   /// What the driver counted up to the last turn; any thread.
   struct DriverCounters {
-    Counter rx_host_drops, rx_starved, rx_truncated, tx_refused, icmp_errors, gso_fallbacks;
+    Counter rx_host_drops, rx_starved, rx_truncated, tx_refused, icmp_errors, gso_fallbacks,
+        paths_refused;
   };
 
   [[nodiscard]] const DriverCounters& driver_counters() const noexcept { return driver_counters_; }
