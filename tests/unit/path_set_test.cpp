@@ -25,37 +25,37 @@ class PathSetTest : public testing::Test {
 
 TEST_F(PathSetTest, SpraysOverAllGoodSlots) {
   std::set<std::uint32_t> used;
-  for (int i = 0; i < 8; ++i) used.insert(paths_.choose(1, 1 << 20, kBurst, 0));
+  for (int i = 0; i < 8; ++i) used.insert(paths_.choose(1, {1 << 20, 0, kBurst}, 0));
   EXPECT_EQ(used.size(), 8U);
 }
 
 TEST_F(PathSetTest, SuspectSlotsCarryNothing) {
   paths_.set_state(3, SlotState::suspect);
-  for (int i = 0; i < 100; ++i) EXPECT_NE(paths_.choose(1, 1 << 20, kBurst, 0), 3U);
+  for (int i = 0; i < 100; ++i) EXPECT_NE(paths_.choose(1, {1 << 20, 0, kBurst}, 0), 3U);
 }
 
 TEST_F(PathSetTest, NoGoodSlotMeansNoChoice) {
   for (std::uint32_t i = 0; i < 8; ++i) paths_.set_state(i, SlotState::untried);
-  EXPECT_EQ(paths_.choose(1, 1 << 20, kBurst, 0), kSlotsMax);
+  EXPECT_EQ(paths_.choose(1, {1 << 20, 0, kBurst}, 0), kSlotsMax);
 }
 
 TEST_F(PathSetTest, SlotWithItsShareInFlightWaits) {
   paths_[2].in_flight_bytes = 1 << 20;
-  for (int i = 0; i < 100; ++i) EXPECT_NE(paths_.choose(1, 1 << 20, kBurst, 0), 2U);
+  for (int i = 0; i < 100; ++i) EXPECT_NE(paths_.choose(1, {1 << 20, 0, kBurst}, 0), 2U);
 }
 
 TEST_F(PathSetTest, AvoidedSlotsAreTakenOnlyIfNothingElseIsLeft) {
-  EXPECT_NE(paths_.choose(1, 1 << 20, kBurst, 0xfe), 1U);
-  EXPECT_EQ(paths_.choose(1, 1 << 20, kBurst, 0xfe), 0U);
+  EXPECT_NE(paths_.choose(1, {1 << 20, 0, kBurst}, 0xfe), 1U);
+  EXPECT_EQ(paths_.choose(1, {1 << 20, 0, kBurst}, 0xfe), 0U);
   paths_.set_state(0, SlotState::suspect);
-  EXPECT_NE(paths_.choose(1, 1 << 20, kBurst, 0xfe), kSlotsMax);
+  EXPECT_NE(paths_.choose(1, {1 << 20, 0, kBurst}, 0xfe), kSlotsMax);
 }
 
 TEST_F(PathSetTest, RefusedSlotRestsUntilItsTime) {
   for (std::uint32_t i = 1; i < 8; ++i) paths_.set_state(i, SlotState::closed);
   paths_[0].blocked_until_ns = 1000;
-  EXPECT_EQ(paths_.choose(999, 1 << 20, kBurst, 0), kSlotsMax);
-  EXPECT_EQ(paths_.choose(1000, 1 << 20, kBurst, 0), 0U);
+  EXPECT_EQ(paths_.choose(999, {1 << 20, 0, kBurst}, 0), kSlotsMax);
+  EXPECT_EQ(paths_.choose(1000, {1 << 20, 0, kBurst}, 0), 0U);
 }
 
 // One slow path must not hold the window: what has the longer queue loses share to what has the
@@ -68,9 +68,8 @@ TEST_F(PathSetTest, DelayShiftsShare) {
       paths_.rebalance(i, now, 200'000.0, 500'000.0);
     }
   }
-  const std::uint64_t window = 1 << 20;
-  EXPECT_LT(paths_.cap_bytes(0, window, 1) * 4, paths_.cap_bytes(1, window, 1));
-  EXPECT_GT(paths_.cap_bytes(0, window, 1), 0U);
+  EXPECT_LT(paths_.share(0) * 4, paths_.share(1));
+  EXPECT_GT(paths_.share(0), 0.0);
 }
 
 TEST_F(PathSetTest, EqualDelaysKeepSharesEqual) {
@@ -80,13 +79,45 @@ TEST_F(PathSetTest, EqualDelaysKeepSharesEqual) {
       paths_.rebalance(i, static_cast<std::uint64_t>(round) * 2'000'000, 300'000.0, 500'000.0);
     }
   }
-  EXPECT_EQ(paths_.cap_bytes(0, 1 << 20, 1), paths_.cap_bytes(7, 1 << 20, 1));
+  EXPECT_DOUBLE_EQ(paths_.share(0), paths_.share(7));
+}
+
+// Slots of one path see the same delay, whatever their shares.
+TEST_F(PathSetTest, SharesOfSlotsWithOneDelayComeTogetherAgain) {
+  std::uint64_t now = 0;
+  const auto rounds = [&](int count, std::uint64_t delay_of_first_ns) {
+    for (int round = 0; round < count; ++round, now += 2'000'000) {
+      for (std::uint32_t i = 0; i < 8; ++i) {
+        paths_[i].queue_delay_ns = i == 0 ? delay_of_first_ns : 300'000;
+        paths_.rebalance(i, now, 300'000.0, 500'000.0);
+      }
+    }
+  };
+  rounds(50, 0);
+  ASSERT_GT(paths_.share(0), 3 * paths_.share(1));
+  rounds(400, 300'000);
+  EXPECT_LT(paths_.share(0), 1.1 * paths_.share(1));
+}
+
+// A path that healed has one slot; a burst on each of the others is all of the window.
+TEST_F(PathSetTest, FullWindowGoesByShareNotByTurns) {
+  const std::uint64_t window = 8 * kBurst;
+  for (std::uint32_t i = 0; i < 8; ++i) paths_[i].queue_delay_ns = i == 0 ? 0 : 300'000;
+  for (int round = 0; round < 50; ++round) {
+    paths_.rebalance(0, static_cast<std::uint64_t>(round) * 2'000'000, 300'000.0, 500'000.0);
+  }
+  paths_[0].in_flight_bytes = kBurst;
+  EXPECT_EQ(paths_.choose(1, {window, 7 * kBurst, kBurst}, 0), 0U)
+      << "the others have nothing in flight, but small shares";
+  std::set<std::uint32_t> used;
+  for (int i = 0; i < 8; ++i) used.insert(paths_.choose(1, {window, kBurst, kBurst}, 0));
+  EXPECT_GT(used.size(), 6U) << "an empty window is shared in turns";
 }
 
 TEST_F(PathSetTest, NewcomerStartsBelowTheAverage) {
   paths_.set_state(5, SlotState::suspect);
   paths_.set_state(5, SlotState::good);
-  EXPECT_LT(paths_.cap_bytes(5, 1 << 20, 1), paths_.cap_bytes(0, 1 << 20, 1));
+  EXPECT_LT(paths_.share(5), paths_.share(0));
 }
 
 TEST_F(PathSetTest, FreshestPrefersGoodOverRecent) {

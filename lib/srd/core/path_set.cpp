@@ -2,6 +2,7 @@
 #include "srd/core/path_set.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 namespace srd::core {
@@ -9,14 +10,15 @@ namespace srd::core {
 namespace {
 // Slack of a slot's share, so that the window and not the sum of the shares is what limits.
 constexpr double kShareSlack = 1.25;
-constexpr double kWeightMin = 1.0 / 16, kWeightMax = 4.0;
+constexpr std::uint32_t kLookAhead = 4;
+constexpr double kWeightMin = 1.0 / 16, kWeightMax = 16.0, kWeightDrift = 0.02;
 }  // namespace
 
 void PathSet::reset(std::uint32_t slots) noexcept {
   for (auto& slot : slots_) slot = Slot{};
   size_ = slots;
   good_ = busy_ = unproven_ = 0;
-  rotor_ = 0;
+  rotor_ = best_ = 0;
   weight_sum_ = 0.0;
 }
 
@@ -36,7 +38,7 @@ void PathSet::set_state(std::uint32_t slot, SlotState state) noexcept {
   if (state == SlotState::good) {
     // A slot that was in trouble, or explores, starts below the average and earns its share.
     const std::uint32_t others = good_count();
-    s.weight = others == 0 ? 1.0 : (s.was_good ? 0.5 : 1.0) * weight_sum_ / others;
+    s.set_weight(others == 0 ? 1.0 : (s.was_good ? 0.5 : 1.0) * weight_sum_ / others);
     s.was_good = true;
     good_ |= bit;
     weight_sum_ += s.weight;
@@ -57,29 +59,42 @@ void PathSet::note_in_flight(std::uint32_t slot) noexcept {
   }
 }
 
-std::uint64_t PathSet::cap_bytes(std::uint32_t slot, std::uint64_t window_bytes,
-                                 std::uint64_t burst_bytes) const noexcept {
-  const double share = weight_sum_ > 0 ? slots_[slot].weight / weight_sum_ : 1.0;
-  const auto cap =
-      static_cast<std::uint64_t>(kShareSlack * share * static_cast<double>(window_bytes));
-  return std::max(cap, burst_bytes);
+double PathSet::share(std::uint32_t slot) const noexcept {
+  return is_good(slot) ? slots_[slot].weight / weight_sum_ : 0.0;
 }
 
-std::uint32_t PathSet::choose(std::uint64_t now_ns, std::uint64_t window_bytes,
-                              std::uint64_t burst_bytes, std::uint64_t avoid) noexcept {
+std::uint32_t PathSet::choose(std::uint64_t now_ns, const Budget& budget,
+                              std::uint64_t avoid) noexcept {
+  // A burst on every slot may be all of the window: then turns would give a crowded path as much as
+  // an empty one. A few in turn and the one that was best last time come close to the best of all.
+  const bool by_share = 2 * budget.in_flight_bytes > budget.window_bytes;
+  const double full = kShareSlack * static_cast<double>(budget.window_bytes) / weight_sum_;
   for (const std::uint64_t candidates : {good_ & ~avoid, good_ & avoid}) {
-    for (std::uint32_t step = 1; step <= size_; ++step) {
-      const std::uint32_t slot = (rotor_ + step) % size_;
-      if ((candidates >> slot & 1U) == 0) continue;
+    std::uint32_t best = kSlotsMax, looked_at = 0;
+    double least = 0;
+    const auto consider = [&](std::uint32_t slot) {
       const Slot& s = slots_[slot];
-      if (s.blocked_until_ns > now_ns) continue;
-      if (s.in_flight_bytes != 0 &&
-          s.in_flight_bytes + burst_bytes > cap_bytes(slot, window_bytes, burst_bytes)) {
-        continue;
+      if (s.blocked_until_ns > now_ns) return false;
+      const double filled =
+          static_cast<double>(s.in_flight_bytes + budget.burst_bytes) * s.inverse_weight;
+      if (s.in_flight_bytes != 0 && filled > full) return false;
+      if (best == kSlotsMax || filled < least) {
+        best = slot;
+        least = filled;
       }
+      return true;
+    };
+    if (by_share && (candidates >> best_ & 1U) != 0) consider(best_);
+    const auto first = static_cast<int>((rotor_ + 1) % kSlotsMax);
+    for (std::uint64_t rest = std::rotr(candidates, first); rest != 0; rest &= rest - 1) {
+      const auto slot = static_cast<std::uint32_t>(first + std::countr_zero(rest)) % kSlotsMax;
+      if (!consider(slot)) continue;
       rotor_ = slot;
-      return slot;
+      if (!by_share || ++looked_at == kLookAhead) break;
     }
+    if (best == kSlotsMax) continue;
+    best_ = best;
+    return best;
   }
   return kSlotsMax;
 }
@@ -112,13 +127,14 @@ void PathSet::rebalance(std::uint32_t slot, std::uint64_t now_ns, double mean_de
   const double excess =
       std::clamp((static_cast<double>(s.queue_delay_ns) - mean_delay_ns) / target_ns, -1.0, 1.0);
   const double mean = weight_sum_ / good_count();
-  const double weight =
-      std::clamp(s.weight * (1.0 - 0.25 * excess), kWeightMin * mean, kWeightMax * mean);
+  // Slots that share a path see the same delay whatever their weights: these drift back together.
+  const double wanted = s.weight * (1.0 - 0.25 * excess) + kWeightDrift * (mean - s.weight);
+  const double weight = std::clamp(wanted, kWeightMin * mean, kWeightMax * mean);
   weight_sum_ += weight - s.weight;
-  s.weight = weight;
+  s.set_weight(weight);
   // Weights are relative; keep them where floating point is exact enough.
   if (mean < 1e-3 || mean > 1e3) {
-    for (auto& other : slots_) other.weight /= mean;
+    for (auto& other : slots_) other.set_weight(other.weight / mean);
     weight_sum_ /= mean;
   }
 }

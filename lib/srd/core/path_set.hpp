@@ -62,7 +62,8 @@ struct Slot {
   std::uint64_t queue_delay_ns = 0;  ///< latest sample above the base
   bool was_good = false;             ///< once, on whatever generation
   bool wanted = false;               ///< the initiator opened it, or will when it can
-  double weight = 1.0;               ///< share of the window, mean 1 over good slots
+  double weight = 1.0;               ///< share of the window; relative
+  double inverse_weight = 1.0;
   std::uint64_t weight_due_ns = 0;
   double loss_ewma = 0.0;
   std::uint64_t rate_bytes = 0, rate_since_ns = 0;
@@ -84,6 +85,12 @@ struct Slot {
   // free-running statistics
   std::uint64_t tx_datagrams = 0, tx_bytes = 0, acked_bytes = 0, lost_datagrams = 0;
   std::uint64_t retransmits = 0, ce_datagrams = 0, rerolls = 0, rx_datagrams = 0;
+
+  /// choose() divides by it for every slot and burst.
+  void set_weight(double value) noexcept {
+    weight = value;
+    inverse_weight = 1.0 / value;
+  }
 };
 
 class PathSet {
@@ -120,18 +127,26 @@ class PathSet {
   /// A slot that shall be open and is tried again if it cannot be opened now.
   void want(std::uint32_t slot) noexcept;
 
-  /// Slot for the next burst of up to `burst_bytes`, or kSlotsMax: every good slot has its share of
-  /// `window_bytes` in flight. Slots in `avoid` are taken only if nothing else is left.
-  [[nodiscard]] std::uint32_t choose(std::uint64_t now_ns, std::uint64_t window_bytes,
-                                     std::uint64_t burst_bytes, std::uint64_t avoid) noexcept;
+  /// What a burst is chosen a slot for, of the whole context.
+  struct Budget {
+    std::uint64_t window_bytes = 0;
+    std::uint64_t in_flight_bytes = 0;
+    std::uint64_t burst_bytes = 0;  ///< at most
+  };
+
+  /// Slot for the next burst, or kSlotsMax: every good slot has its share of the window in flight.
+  /// While the window is less than half full the slots take turns, then of a few the one
+  /// comes next that would have the least of its share in flight. Slots in `avoid` are taken only
+  /// if nothing else is left. O(slots).
+  [[nodiscard]] std::uint32_t choose(std::uint64_t now_ns, const Budget& budget,
+                                     std::uint64_t avoid) noexcept;
 
   /// Slot that answered last: for control packets, ACKs and single messages. Slots in `avoid` only
   /// if nothing else is open; kSlotsMax if none is open.
   [[nodiscard]] std::uint32_t freshest(std::uint64_t avoid) const noexcept;
 
-  /// In-flight bytes slot may hold of a window.
-  [[nodiscard]] std::uint64_t cap_bytes(std::uint32_t slot, std::uint64_t window_bytes,
-                                        std::uint64_t burst_bytes) const noexcept;
+  /// Of the window, 0 to 1; 0 unless the slot is good.
+  [[nodiscard]] double share(std::uint32_t slot) const noexcept;
 
   /// Shifts weight between slots so that their queueing delays become equal: a slot above the mean
   /// loses weight, one below gains. Called per slot at most once per its RTT.
@@ -143,6 +158,7 @@ class PathSet {
   std::uint32_t size_ = 0;
   std::uint64_t good_ = 0, busy_ = 0, unproven_ = 0;
   std::uint32_t rotor_ = 0;
+  std::uint32_t best_ = 0;   // chosen last
   double weight_sum_ = 0.0;  // over good slots
 };
 

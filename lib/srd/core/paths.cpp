@@ -21,7 +21,7 @@ constexpr std::uint64_t kAdoptCompareNs =
     60'000'000'000;  // half the wrap of wire time, with margin
 constexpr std::uint64_t kUnheardNs = 100'000'000;
 constexpr std::uint32_t kUnheardAcks = 3;
-constexpr std::uint64_t kExploreFastNs = 100'000'000, kExploreSlowNs = 500'000'000;
+constexpr std::uint64_t kExploreFastNs = 100'000'000, kExploreSlowNs = 3'200'000'000;
 constexpr double kUnevenLow = 0.5, kUnevenHigh = 1.75;
 }  // namespace
 
@@ -190,7 +190,8 @@ void Core::Impl::slot_timers(Index index, std::uint64_t now_ns) noexcept {
 }
 
 /// While the window limits: the slot with the lowest rate tries another path, often while rates are
-/// uneven, now and then otherwise, so that a healed or unused path is found.
+/// uneven, now and then otherwise, so that a healed or unused path is found. Of few slots each
+/// carries much: they move less often.
 void Core::Impl::explore(Index index, std::uint64_t now_ns) noexcept {
   Ctx& ctx = contexts_[index];
   const std::uint32_t good = ctx.paths.good_count();
@@ -209,7 +210,7 @@ void Core::Impl::explore(Index index, std::uint64_t now_ns) noexcept {
   // A slot far above the mean found room that others lack; one far below sits on a crowded path.
   const double mean = sum / good;
   const bool uneven = low < kUnevenLow * mean || high > kUnevenHigh * mean;
-  if (!uneven && now_ns < ctx.explored_ns + kExploreSlowNs) {
+  if (!uneven && now_ns < ctx.explored_ns + kExploreSlowNs / ctx.paths.size()) {
     ctx.explore_due_ns = now_ns + kExploreFastNs;
     return;
   }

@@ -162,7 +162,6 @@ Core::Impl::Burst Core::Impl::start_burst(Ctx& ctx, std::uint64_t now_ns, std::u
     ctx.pace_due_ns = ctx.pace_next_ns;
     return burst;
   }
-  const std::uint64_t window = ctx.congestion.window_bytes();
   const std::uint64_t bytes = burst_bytes(ctx);
   if (only != kSlotsMax && ctx.paths[only].blocked_until_ns <= now_ns) burst.slot = only;
   // A lone message stays with the slot that answered last; spraying pays only when several are out.
@@ -173,7 +172,8 @@ Core::Impl::Burst Core::Impl::start_burst(Ctx& ctx, std::uint64_t now_ns, std::u
     }
   }
   if (burst.slot == kSlotsMax && only == kSlotsMax) {
-    burst.slot = ctx.paths.choose(now_ns, window, bytes, avoid);
+    burst.slot = ctx.paths.choose(
+        now_ns, {ctx.congestion.window_bytes(), ctx.in_flight_bytes, bytes}, avoid);
   }
   if (burst.slot == kSlotsMax) {
     ctx.window_limited = true;
