@@ -271,6 +271,8 @@ void Core::Impl::take_rtt(Index index, const Arrival& arrival, const AckInfo& in
   const std::uint64_t round = wire::from_wire_span(wire::to_wire_time(arrived) - info.echo_time);
   const std::uint32_t echo_slot = info.echo_slot;
   bool echo_used = false;
+  if (round < kRttMaxNs)
+    ctx.echoed_ns = std::max(ctx.echoed_ns, arrived - std::min(arrived, round));
   if (tally.datagrams > 0 && echo_slot < ctx.paths.size() && round >= info.hold_ns &&
       round - info.hold_ns < kRttMaxNs &&
       (info.echo_gen_attempt >> 4U) == (ctx.paths[echo_slot].generation & 15U)) {

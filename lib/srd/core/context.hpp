@@ -161,6 +161,7 @@ struct Context {
   std::uint64_t reo_ns = 0;         ///< RACK reordering allowance learned from needless losses
   std::uint64_t reo_relax_ns = 0;   ///< when half of it is unlearned
   std::uint64_t last_heard_ns = 0;
+  std::uint64_t echoed_ns = 0;  ///< newest send time of ours that the peer has told of
   std::uint16_t peer_dup_total = 0, peer_host_drops = 0;
   std::uint32_t own_copies = 0;           ///< deliberate copies not yet matched against dup_total
   std::uint64_t own_copies_until_ns = 0;  ///< then no report of them comes any more

@@ -15,7 +15,7 @@ namespace srd::core {
 namespace {
 constexpr std::uint32_t kInitialPaths = 4;
 constexpr std::uint64_t kProbeWaitMinNs = 1'000'000;
-constexpr std::uint32_t kSilentMisses = 3;  // about 7 ms: most naps of a host are over by then
+constexpr std::uint32_t kSilentMisses = 6;  // 60 ms at least
 constexpr std::uint64_t kBackoffMaxNs = 1'000'000'000;
 constexpr std::uint64_t kAdoptCompareNs =
     60'000'000'000;  // half the wrap of wire time, with margin
@@ -163,9 +163,9 @@ void Core::Impl::slot_timers(Index index, std::uint64_t now_ns) noexcept {
     }
     if (slot.probe_id != 0 && now_ns >= slot.probe_deadline_ns) {
       slot.probe_id = 0;
-      // A peer that said nothing at all since then may have lost its CPU; that tells nothing about
-      // this way. Asked again a few times, it does.
-      if (ctx.last_heard_ns < slot.last_tx_ns && slot.silent_misses < kSilentMisses) {
+      // While the peer has answered nothing that was sent later, it may have lost its CPU or have
+      // much to read first; that tells nothing about this path. Asked again a few times, it does.
+      if (ctx.echoed_ns < slot.last_tx_ns && slot.silent_misses < kSilentMisses) {
         slot.next_probe_ns =
             now_ns + (std::max(2 * ctx.rtt.srtt_ns(), kProbeWaitMinNs) << slot.silent_misses++);
         continue;
@@ -311,8 +311,11 @@ void Core::Impl::on_probe_ack(Index index, Arrival& arrival) noexcept {
   const std::uint64_t round =
       wire::from_wire_span(wire::to_wire_time(arrival.arrived_ns) - answer.echo_time);
   const bool plausible = round >= hold && round - hold < kRttMaxNs;
+  if (plausible) ctx.echoed_ns = std::max(ctx.echoed_ns, arrival.arrived_ns - round);
   if (plausible && current) note_rtt(ctx, slot, round - hold, arrival.now_ns);
-  if (plausible && !current && !ctx.rtt.has_sample()) ctx.rtt.add(round - hold, arrival.now_ns);
+  // One that comes after the slot was given up tells how long to wait the next time: else an
+  // overloaded host is asked more and more, in vain.
+  if (plausible && !current) ctx.rtt.add(round - hold, arrival.now_ns);
   // Only the answer to a question asked since the doubt shows life; other packets may have been
   // under way when the peer died.
   if (ctx.doubted && current &&
