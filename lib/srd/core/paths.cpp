@@ -210,7 +210,7 @@ void Core::Impl::explore(Index index, std::uint64_t now_ns) noexcept {
   // A slot far above the mean found room that others lack; one far below sits on a crowded path.
   const double mean = sum / good;
   const bool uneven = low < kUnevenLow * mean || high > kUnevenHigh * mean;
-  if (!uneven && now_ns < ctx.explored_ns + kExploreSlowNs / ctx.paths.size()) {
+  if (!uneven && now_ns < ctx.explored_ns + kExploreSlowNs / good) {
     ctx.explore_due_ns = now_ns + kExploreFastNs;
     return;
   }
