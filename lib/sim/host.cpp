@@ -96,6 +96,7 @@ void Host::drop_endpoint() {
   app_.handle_endpoint_loss();
   engine_.reset();
   io_ = nullptr;
+  in_flight_.clear();
   next_turn_ = kNeverNs;
 }
 

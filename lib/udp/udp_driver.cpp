@@ -87,8 +87,7 @@ void explain(Errc error, const Address& bind) {
     case Errc::no_memory:
       fail(error,
            "udp: out of memory for sockets or receive buffers; give the program more, or fewer "
-           "paths "
-           "and receive buffers");
+           "paths and receive buffers");
       return;
     case Errc::not_supported:
       fail(

@@ -247,6 +247,22 @@ TEST_F(SimPathTest, ReplayFromTheSameHostFlipsNoSlotBack) {
   settle();
 }
 
+// A host with more to do than time for it answers late, on every path alike: other paths would not
+// be better, and asking on them would be more work for it.
+TEST_F(SimPathTest, OverloadedPeerLosesNoPaths) {
+  build();
+  warm_up();
+  const std::uint64_t before = counters(a).path_rerolls.value();
+  start_flow(a, b, 64U << 10);
+  for (int i = 0; i < 30; ++i) {
+    world().run_for(kMs / 4);  // the rest of the slots is opened and asked on
+    world().suspend(b, 30 * kMs);
+    world().run_for(30 * kMs);
+  }
+  EXPECT_LE(counters(a).path_rerolls.value() - before, 32U) << "30 gaps and 28 slots to open";
+  settle();
+}
+
 TEST_F(SimPathTest, OnePathHintKeepsToOnePath) {
   build();
   warm_up();

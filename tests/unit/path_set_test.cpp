@@ -68,8 +68,8 @@ TEST_F(PathSetTest, DelayShiftsShare) {
       paths_.rebalance(i, now, 200'000.0, 500'000.0);
     }
   }
-  EXPECT_LT(paths_.share(0) * 4, paths_.share(1));
-  EXPECT_GT(paths_.share(0), 0.0);
+  EXPECT_LT(paths_[0].weight * 4, paths_[1].weight);
+  EXPECT_GT(paths_[0].weight, 0.0);
 }
 
 TEST_F(PathSetTest, EqualDelaysKeepSharesEqual) {
@@ -79,7 +79,7 @@ TEST_F(PathSetTest, EqualDelaysKeepSharesEqual) {
       paths_.rebalance(i, static_cast<std::uint64_t>(round) * 2'000'000, 300'000.0, 500'000.0);
     }
   }
-  EXPECT_DOUBLE_EQ(paths_.share(0), paths_.share(7));
+  EXPECT_DOUBLE_EQ(paths_[0].weight, paths_[7].weight);
 }
 
 // Slots of one path see the same delay, whatever their shares.
@@ -94,9 +94,9 @@ TEST_F(PathSetTest, SharesOfSlotsWithOneDelayComeTogetherAgain) {
     }
   };
   rounds(50, 0);
-  ASSERT_GT(paths_.share(0), 3 * paths_.share(1));
+  ASSERT_GT(paths_[0].weight, 3 * paths_[1].weight);
   rounds(400, 300'000);
-  EXPECT_LT(paths_.share(0), 1.1 * paths_.share(1));
+  EXPECT_LT(paths_[0].weight, 1.1 * paths_[1].weight);
 }
 
 // A path that healed has one slot; a burst on each of the others is all of the window.
@@ -117,7 +117,7 @@ TEST_F(PathSetTest, FullWindowGoesByShareNotByTurns) {
 TEST_F(PathSetTest, NewcomerStartsBelowTheAverage) {
   paths_.set_state(5, SlotState::suspect);
   paths_.set_state(5, SlotState::good);
-  EXPECT_LT(paths_.share(5), paths_.share(0));
+  EXPECT_LT(paths_[5].weight, paths_[0].weight);
 }
 
 TEST_F(PathSetTest, FreshestPrefersGoodOverRecent) {

@@ -257,6 +257,14 @@ std::uint64_t Core::Impl::slot_base_ns(const Ctx& ctx, std::uint32_t slot_index)
                   base + std::max(base, config_.timing.target_delay_min_ns / 4));
 }
 
+/// The peer told of something that left here `round_ns` before `arrived_ns`: it has handled what
+/// was sent until then.
+void Core::Impl::note_echo(Ctx& ctx, std::uint64_t arrived_ns, std::uint64_t round_ns) noexcept {
+  if (round_ns < kRttMaxNs && round_ns <= arrived_ns) {
+    ctx.echoed_ns = std::max(ctx.echoed_ns, arrived_ns - round_ns);
+  }
+}
+
 void Core::Impl::note_rtt(Ctx& ctx, std::uint32_t slot, std::uint64_t rtt_ns,
                           std::uint64_t now_ns) noexcept {
   ctx.rtt.add(rtt_ns, now_ns);
@@ -271,8 +279,7 @@ void Core::Impl::take_rtt(Index index, const Arrival& arrival, const AckInfo& in
   const std::uint64_t round = wire::from_wire_span(wire::to_wire_time(arrived) - info.echo_time);
   const std::uint32_t echo_slot = info.echo_slot;
   bool echo_used = false;
-  if (round < kRttMaxNs)
-    ctx.echoed_ns = std::max(ctx.echoed_ns, arrived - std::min(arrived, round));
+  note_echo(ctx, arrived, round);
   if (tally.datagrams > 0 && echo_slot < ctx.paths.size() && round >= info.hold_ns &&
       round - info.hold_ns < kRttMaxNs &&
       (info.echo_gen_attempt >> 4U) == (ctx.paths[echo_slot].generation & 15U)) {
@@ -531,8 +538,8 @@ void Core::Impl::on_dup_report(Ctx& ctx, std::uint16_t dup_total, std::uint64_t 
   std::uint32_t needless = static_cast<std::uint32_t>(more);
   counters_.tx_spurious.add(needless);
   ctx.counters.tx_spurious += needless;
-  // Copies that probes sent on purpose say nothing about the rules of loss.
-  // Most copies find the original lost and are reported by nobody.
+  // Copies that probes sent on purpose say nothing about the rules of loss, if their report still
+  // comes: most find the original lost, and nobody reports them.
   if (now_ns > ctx.own_copies_until_ns) ctx.own_copies = 0;
   const std::uint32_t own = std::min(needless, ctx.own_copies);
   ctx.own_copies -= own;

@@ -268,6 +268,7 @@ class Core::Impl {
                AckTally& tally) noexcept;
   void note_ce(Ctx& ctx, std::uint32_t first_psn, std::uint64_t marked) noexcept;
   void take_rtt(Index index, const Arrival& arrival, const AckInfo& info, AckTally& tally) noexcept;
+  static void note_echo(Ctx& ctx, std::uint64_t arrived_ns, std::uint64_t round_ns) noexcept;
   void note_rtt(Ctx& ctx, std::uint32_t slot, std::uint64_t rtt_ns, std::uint64_t now_ns) noexcept;
   [[nodiscard]] std::uint64_t slot_base_ns(const Ctx& ctx, std::uint32_t slot) const noexcept;
   void update_limit(Index index, std::uint64_t limit_units) noexcept;

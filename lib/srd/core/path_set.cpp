@@ -59,10 +59,6 @@ void PathSet::note_in_flight(std::uint32_t slot) noexcept {
   }
 }
 
-double PathSet::share(std::uint32_t slot) const noexcept {
-  return is_good(slot) ? slots_[slot].weight / weight_sum_ : 0.0;
-}
-
 std::uint32_t PathSet::choose(std::uint64_t now_ns, const Budget& budget,
                               std::uint64_t avoid) noexcept {
   // A burst on every slot may be all of the window: then turns would give a crowded path as much as

@@ -145,9 +145,6 @@ class PathSet {
   /// if nothing else is open; kSlotsMax if none is open.
   [[nodiscard]] std::uint32_t freshest(std::uint64_t avoid) const noexcept;
 
-  /// Of the window, 0 to 1; 0 unless the slot is good.
-  [[nodiscard]] double share(std::uint32_t slot) const noexcept;
-
   /// Shifts weight between slots so that their queueing delays become equal: a slot above the mean
   /// loses weight, one below gains. Called per slot at most once per its RTT.
   void rebalance(std::uint32_t slot, std::uint64_t now_ns, double mean_delay_ns,

@@ -311,7 +311,7 @@ void Core::Impl::on_probe_ack(Index index, Arrival& arrival) noexcept {
   const std::uint64_t round =
       wire::from_wire_span(wire::to_wire_time(arrival.arrived_ns) - answer.echo_time);
   const bool plausible = round >= hold && round - hold < kRttMaxNs;
-  if (plausible) ctx.echoed_ns = std::max(ctx.echoed_ns, arrival.arrived_ns - round);
+  note_echo(ctx, arrival.arrived_ns, round);
   if (plausible && current) note_rtt(ctx, slot, round - hold, arrival.now_ns);
   // One that comes after the slot was given up tells how long to wait the next time: else an
   // overloaded host is asked more and more, in vain.

@@ -148,23 +148,20 @@ Endpoint::Endpoint(Poller& poller, std::unique_ptr<Engine> engine, const core::C
 }
 
 std::vector<std::string> Endpoint::advice() const {
-  const Engine::DriverCounters& counted = engine_->driver_counters();
   IoCounters io;
-  io.rx_host_drops = counted.rx_host_drops.value();
-  io.gso_fallbacks = counted.gso_fallbacks.value();
-  io.paths_refused = counted.paths_refused.value();
+  for (const Advised& advised : kAdvised) {
+    io.*advised.in_driver = (engine_->driver_counters().*advised.counted).value();
+  }
   return poller_.context().driver().advice(io);
 }
 
 void Endpoint::take_warnings(std::vector<std::string>& out) {
-  const Engine::DriverCounters& counted = engine_->driver_counters();
   IoCounters news;
-  if (!told_drops_) news.rx_host_drops = counted.rx_host_drops.value();
-  if (!told_fallbacks_) news.gso_fallbacks = counted.gso_fallbacks.value();
-  if (!told_refused_) news.paths_refused = counted.paths_refused.value();
-  told_drops_ |= news.rx_host_drops != 0;
-  told_fallbacks_ |= news.gso_fallbacks != 0;
-  told_refused_ |= news.paths_refused != 0;
+  for (std::size_t i = 0; i < kAdvised.size(); ++i) {
+    if (told_[i]) continue;
+    news.*kAdvised[i].in_driver = (engine_->driver_counters().*kAdvised[i].counted).value();
+    told_[i] = news.*kAdvised[i].in_driver != 0;
+  }
   for (const std::string& line : poller_.context().driver().advice(news)) {
     out.push_back("endpoint " + to_string(address_) + ": " + line);
   }

@@ -44,23 +44,35 @@ class Endpoint {
 
   /// Something has gone wrong for the first time that the log should tell of: take_warnings().
   [[nodiscard]] bool has_warnings() const noexcept {
-    const Engine::DriverCounters& counted = engine_->driver_counters();
-    return (counted.rx_host_drops.value() != 0 && !told_drops_) ||
-           (counted.gso_fallbacks.value() != 0 && !told_fallbacks_) ||
-           (counted.paths_refused.value() != 0 && !told_refused_);
+    for (std::size_t i = 0; i < kAdvised.size(); ++i) {
+      if (!told_[i] && (engine_->driver_counters().*kAdvised[i].counted).value() != 0) return true;
+    }
+    return false;
   }
 
   /// Appends its lines, ready for the log. Each thing that goes wrong is told of once.
   void take_warnings(std::vector<std::string>& out);
 
  private:
+  /// What a driver has advice on once it counts.
+  struct Advised {
+    Counter Engine::DriverCounters::*counted;
+    std::uint64_t IoCounters::*in_driver;
+  };
+
+  static constexpr std::array<Advised, 3> kAdvised{{
+      {&Engine::DriverCounters::rx_host_drops, &IoCounters::rx_host_drops},
+      {&Engine::DriverCounters::gso_fallbacks, &IoCounters::gso_fallbacks},
+      {&Engine::DriverCounters::paths_refused, &IoCounters::paths_refused},
+  }};
+
   Poller& poller_;
   std::unique_ptr<Engine> engine_;
   core::Config config_;
   Address address_;
   ProcessStamp stamp_;
   std::array<char, 192> full_text_{};
-  bool told_drops_ = false, told_fallbacks_ = false, told_refused_ = false;
+  std::array<bool, kAdvised.size()> told_{};
 };
 
 /// The core's configuration for an endpoint of `context`. Errors: invalid_argument, not_supported,
